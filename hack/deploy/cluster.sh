@@ -139,6 +139,6 @@ members_leave() {
   for cluster in $clusters; do "$@" delete --wait=false --ignore-not-found "$cluster"; done
   for cluster in $clusters; do
     "$@" wait --for=delete "$cluster" --timeout="$((end - SECONDS))s" >/dev/null ||
-      fail "$cluster is still there; 'kubectl describe $cluster' on the hub tells what it waits for"
+      fail "$cluster is still there; 'kubectl describe $cluster' on the hub shows what it is waiting for"
   done
 }

@@ -88,7 +88,7 @@ deploy-spoke: ## Lets the cluster of SPOKE_CONTEXT join the hub of HUB_KUBECONFI
 	@$(MAKE) --no-print-directory apply-spoke-cr
 
 .PHONY: deploy-spoke-hosted
-deploy-spoke-hosted: ## Lets the cluster of EXTERNAL_MANAGED_KUBECONFIG join as MANAGED_CLUSTER_NAME; its agents run on that of SPOKE_CONTEXT.
+deploy-spoke-hosted: ## Lets the cluster of EXTERNAL_MANAGED_KUBECONFIG join as MANAGED_CLUSTER_NAME; its agents are running on that of SPOKE_CONTEXT.
 	@$(MAKE) --no-print-directory bootstrap-secret-hosted
 	@$(MAKE) --no-print-directory external-managed-secret
 	@$(MAKE) --no-print-directory deploy-spoke-operator

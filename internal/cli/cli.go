@@ -79,7 +79,7 @@ func RunCommandLine(ctx context.Context, call CommandLine) int {
 	root.SetErr(call.Streams.ErrOut)
 	err := root.ExecuteContext(ctx)
 	if ctx.Err() != nil && err != nil {
-		fmt.Fprintln(call.Streams.ErrOut, "interrupted: what is done so far stays; run the same command again to continue")
+		fmt.Fprintln(call.Streams.ErrOut, "interrupted: completed steps are kept; run the same command again to continue")
 		return exit.Interrupted
 	}
 	if err = session.ExplainError(err); err != nil {
@@ -95,7 +95,8 @@ func NewRootCommand(calledAs string, session *hub.Session) *cobra.Command {
 		Use:   "capstan",
 		Short: "Manage many Kubernetes clusters from one hub",
 		Long: "capstan turns a cluster into a hub, joins other clusters to it, shows the state of clusters and workloads, and " +
-			"finds out what is broken.\n\nIt uses the same kubeconfig as kubectl to reach the hub, and contacts a member only if you name one.",
+			"diagnoses what is broken.\n\n" +
+			"It uses the same kubeconfig as kubectl to reach the hub, and contacts a member only if you name one.",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
@@ -109,11 +110,11 @@ func NewRootCommand(calledAs string, session *hub.Session) *cobra.Command {
 		return &exit.Error{Err: err, Code: exit.Usage, Next: fmt.Sprintf("See %q.", cmd.CommandPath()+" --help")}
 	})
 	root.AddGroup(
-		&cobra.Group{ID: groupLook, Title: "Look at the fleet:"},
-		&cobra.Group{ID: groupMove, Title: "Move what is in clusters:"},
+		&cobra.Group{ID: groupLook, Title: "Inspect the fleet:"},
+		&cobra.Group{ID: groupMove, Title: "Move workloads:"},
 		&cobra.Group{ID: groupJoin, Title: "Join clusters:"},
 		&cobra.Group{ID: groupMark, Title: "Label and taint clusters:"},
-		&cobra.Group{ID: groupHub, Title: "Make a hub:"},
+		&cobra.Group{ID: groupHub, Title: "Manage hubs:"},
 		&cobra.Group{ID: groupOther, Title: "Other commands:"},
 	)
 	root.SetHelpCommandGroupID(groupOther)
@@ -193,5 +194,5 @@ func noSuchCommand(cmd *cobra.Command, args []string) error {
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 		next = fmt.Sprintf("Did you mean %s? %s", strings.Join(near, " or "), next)
 	}
-	return &exit.Error{Err: fmt.Errorf("there is no command %q", cmd.CommandPath()+" "+args[0]), Code: exit.Usage, Next: next}
+	return &exit.Error{Err: fmt.Errorf("unknown command %q", cmd.CommandPath()+" "+args[0]), Code: exit.Usage, Next: next}
 }

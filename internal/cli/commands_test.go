@@ -111,7 +111,7 @@ func (w *world) testInterruption(t *testing.T) {
 	if code != exit.Interrupted {
 		t.Errorf("exit code %d, want %d", code, exit.Interrupted)
 	}
-	if !strings.Contains(out.String(), "interrupted: what is done so far stays") {
+	if !strings.Contains(out.String(), "interrupted: completed steps are kept") {
 		t.Errorf("the user is not told that it was interrupted:\n%s", out)
 	}
 }

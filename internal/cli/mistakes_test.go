@@ -72,7 +72,7 @@ func (w *world) testMistakes(t *testing.T) {
 		"a CA of another cluster": {
 			reason: "the kubeconfig is of a hub that was made anew",
 			change: func(c *clientcmdapi.Config) { c.Clusters["hub"].CertificateAuthorityData = nil },
-			want:   []string{"the CA of the kubeconfig has not signed", "get a new kubeconfig"},
+			want:   []string{"is not signed by the CA of the kubeconfig", "get a new kubeconfig"},
 		},
 		"a token that is not valid": {
 			reason: "it has expired",
@@ -90,7 +90,7 @@ func (w *world) testMistakes(t *testing.T) {
 		},
 		"a cluster that is no hub": {
 			reason: "the current context is some other cluster",
-			want:   []string{"is no hub of Capstan", "Choose the hub with --context"},
+			want:   []string{"is not a Capstan hub", "Choose the hub with --context"},
 		},
 	}
 	commands := map[string][]string{

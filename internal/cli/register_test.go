@@ -159,20 +159,20 @@ func (m *registered) isToldMistakes(t *testing.T, command []string) {
 		"no hash":                        {[]string{"register", address, "--token", token}, exit.Usage, "could pretend to be the hub"},
 		"half a hash":                    {with(address, token, "sha256:00"), exit.Usage, "is not the hash of a CA"},
 		"a hash of another hub":          {with(address, token, zeros), exit.Failed, "is not the one of the hash: its hash is " + hash},
-		"another token's secret":         {with(address, id+".0000000000000000", hash), exit.Failed, "does not fit what the hub"},
-		"a token that is not there":      {with(address, "zzzzzz.0123456789abcdef", hash), exit.Failed, "has expired, was deleted, or never was"},
+		"another token's secret":         {with(address, id+".0000000000000000", hash), exit.Failed, "does not match the signature from the hub"},
+		"a token that is not there":      {with(address, "zzzzzz.0123456789abcdef", hash), exit.Failed, "has expired, was deleted, or was never"},
 		"a token for something else":     {with(address, other[3], hash), exit.Failed, "it is a token for something else"},
 		"a token for other names":        {with(address, bound[3], hash, "--cluster-name", "edge"), exit.Failed, "bound to: edge-*"},
 		"a name that is taken":           {with(address, token, hash, "--cluster-name", "taken"), exit.Failed, "another cluster uses it"},
-		"a cluster that has a name":      {with(address, token, hash, "--cluster-name", "new"), exit.Failed, `known to the hub already, as "known"`},
+		"a cluster that has a name":      {with(address, token, hash, "--cluster-name", "new"), exit.Failed, `the hub already knows this cluster as "known"`},
 		"nobody listens":                 {with(closedPort(t), token, hash), exit.NoHub, "cannot reach the hub"},
 		"somebody who may not install":   {with(address, token, hash, "--as", "nobody"), exit.Failed, "cannot get resource \"namespaces\""},
 		"a context that is not there":    {with(address, token, hash, "--context", "nowhere"), exit.NoMember, "no context \"nowhere\""},
 		"flags of another tool":          {with(address, token, hash, "--cluster-name", "known", "--dry-run=server", "--enable-cert-rotation", "--karmada-agent-replicas=2"), exit.OK, "--karmada-agent-replicas has no effect"},
 		"a short certificate":            {with(address, token, hash, "--cert-expiration-seconds", "60"), exit.Usage, "less than 600"},
-		"a mode that there is not":       {with(address, token, hash, "--mode", "Hosted"), exit.Usage, "there is no \"Hosted\""},
+		"a mode that there is not":       {with(address, token, hash, "--mode", "Hosted"), exit.Usage, "unknown mode \"Hosted\""},
 		"a name that is no DNS label":    {with(address, token, hash, "--cluster-name", "a.b"), exit.Usage, "--cluster-name"},
-		"an address that is only here":   {[]string{"register", address, "--token", token, "--discovery-token-unsafe-skip-ca-verification", "--cluster-name", "known", "--dry-run=client"}, exit.OK, "is a loopback address, so the hub is not told where the member is"},
+		"an address that is only here":   {[]string{"register", address, "--token", token, "--discovery-token-unsafe-skip-ca-verification", "--cluster-name", "known", "--dry-run=client"}, exit.OK, "is a loopback address, so it is not reported to the hub"},
 		"what would be done, by a trust": {[]string{"register", address, "--token", token, "--discovery-token-unsafe-skip-ca-verification", "--cluster-name", "known", "--dry-run=client"}, exit.OK, "cluster(known) would join the hub"},
 	}
 	for name, c := range cases {
@@ -232,7 +232,7 @@ func (m *registered) joins(t *testing.T, command []string) {
 	if servers := agent.Spec.ExternalServerURLs; len(servers) != 1 || servers[0].URL != edgeAddress {
 		t.Errorf("the agent reports the addresses %v, want %s", servers, edgeAddress)
 	}
-	if code, out := m.at(t, append(command, "--cluster-name", "edge-2")...); code != exit.Failed || !strings.Contains(out, `member already: "edge-1"`) {
+	if code, out := m.at(t, append(command, "--cluster-name", "edge-2")...); code != exit.Failed || !strings.Contains(out, `already a member: "edge-1"`) {
 		t.Errorf("a member registers under another name: exit code %d:\n%s", code, out)
 	}
 }

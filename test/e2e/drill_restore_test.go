@@ -73,7 +73,7 @@ func drillRestore(t *testing.T, d *drill) {
 	restore := func(from string, more ...string) []string {
 		return d.onHost("restore", append([]string{"--passphrase-file", secret, "-f", from}, more...)...)
 	}
-	d.refuses(t, "confirm that by --yes", restore(file)...)
+	d.refuses(t, "confirm that with --yes", restore(file)...)
 	d.refuses(t, "cannot be used", restore(cut, "--yes")...)
 	d.say("without --yes, and from a file that was cut off: refused")
 	claim := []string{"-n", drillPlace, "persistentvolumeclaim/data-" + drillHub + "-etcd-0"}

@@ -35,7 +35,7 @@ func TestHubAndSpoke(t *testing.T) {
 	}{
 		{"deploy the hub", s.deployHub},
 		{"deploy the spoke in Default mode", s.deploySpoke("Default")},
-		{"the Klusterlet says what it waits for", s.waitsForApproval},
+		{"the Klusterlet shows what it is waiting for", s.waitsForApproval},
 		{"mistakes are told and can be mended", s.badInput},
 		{"approve and accept by kubectl", s.approveAndAccept},
 		{"every condition of the operators is good", s.operatorsAreGood},

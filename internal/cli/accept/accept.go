@@ -128,7 +128,7 @@ func (a *acceptCommand) acceptCluster(ctx context.Context, name string) error {
 		fmt.Fprintf(a.session.ErrOut, "Warning: the request %s of %s is left alone: %s\n", refused.Request.Name, columns.OneLine(refused.Request.Spec.Username), columns.OneLine(refused.Why))
 	}
 	if len(p.approve) == 0 && !p.accept {
-		fmt.Fprintf(a.session.Out, "cluster %q is accepted already, and no request waits\n", name)
+		fmt.Fprintf(a.session.Out, "cluster %q is already accepted, and no request is pending\n", name)
 	}
 	if p.accept {
 		fmt.Fprintln(a.session.ErrOut, identifyCluster(p.cluster, a.session.Clock.Now()))
@@ -148,7 +148,7 @@ func (a *acceptCommand) acceptCluster(ctx context.Context, name string) error {
 			return fmt.Errorf("make cluster %q a Pull cluster: %w", name, err)
 		}
 		a.printChange("clusterconnection.fleet.capstan.io/%s changed to Pull", name)
-		fmt.Fprintf(a.session.ErrOut, "The account of the hub stays in the cluster, until \"capstan unregister %s\". To take its rights now, in the cluster: kubectl delete clusterrolebinding,clusterrole -l %s=%s\n",
+		fmt.Fprintf(a.session.ErrOut, "The account of the hub stays in the cluster, until \"capstan unregister %s\". To revoke its permissions now, in the cluster: kubectl delete clusterrolebinding,clusterrole -l %s=%s\n",
 			name, fleetv1alpha1.LabelPushCluster, name)
 	}
 	if p.accept {

@@ -120,9 +120,9 @@ func (d *denyCommand) denyCluster(ctx context.Context, name string) error {
 	case done > 0:
 		return nil
 	case missing:
-		return exit.Next(fmt.Errorf("there is no cluster %q, and nobody asks to be it", name), "\"capstan get clusters\" lists those that there are.")
+		return exit.Next(fmt.Errorf("there is no cluster %q, and nothing asks to join under this name", name), "\"capstan get clusters\" lists those that exist.")
 	}
-	fmt.Fprintf(d.session.Out, "cluster %q is not accepted, and no request waits\n", name)
+	fmt.Fprintf(d.session.Out, "cluster %q is not accepted, and no request is pending\n", name)
 	return nil
 }
 
@@ -134,7 +134,7 @@ func revokeNeededError(cluster string, waiting []certificatesv1.CertificateSigni
 		for i := range waiting {
 			names = append(names, waiting[i].Name)
 		}
-		next += fmt.Sprintf(" To deny only what waits: \"kubectl certificate deny %s\".", strings.Join(names, " "))
+		next += fmt.Sprintf(" To deny only the pending request: \"kubectl certificate deny %s\".", strings.Join(names, " "))
 	}
 	return exit.Next(fmt.Errorf("cluster %q is accepted: to deny it would take the permissions of its agents on the hub, and nothing more would be delivered to it",
 		cluster), "%s", next)

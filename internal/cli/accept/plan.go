@@ -55,7 +55,7 @@ func decideAcceptance(f acceptanceFacts) (acceptancePlan, error) {
 	name := f.cluster.Name
 	p := acceptancePlan{cluster: f.cluster, accept: !f.cluster.Spec.HubAcceptsClient}
 	if !f.cluster.DeletionTimestamp.IsZero() {
-		return acceptancePlan{}, exit.Next(fmt.Errorf("cluster %q is being deleted", name), "Wait until it is gone; \"capstan describe cluster %s\" says what it waits for.", name)
+		return acceptancePlan{}, exit.Next(fmt.Errorf("cluster %q is being deleted", name), "Wait until it is gone; \"capstan describe cluster %s\" shows what it is waiting for.", name)
 	}
 	if f.chosen != "" {
 		return f.withChosen(p)
@@ -99,8 +99,8 @@ func (f acceptanceFacts) withChosen(p acceptancePlan) (acceptancePlan, error) {
 			return acceptancePlan{}, exit.Next(fmt.Errorf("request %q must not be approved: %s", f.chosen, refused.Why), "Deny it with \"kubectl certificate deny %s\".", f.chosen)
 		}
 	}
-	return acceptancePlan{}, exit.Next(fmt.Errorf("cluster %q has no request %q that waits for approval", f.cluster.Name, f.chosen),
-		"\"capstan describe cluster %s\" lists those that wait.", f.cluster.Name)
+	return acceptancePlan{}, exit.Next(fmt.Errorf("cluster %q has no pending request %q", f.cluster.Name, f.chosen),
+		"\"capstan describe cluster %s\" lists the pending ones.", f.cluster.Name)
 }
 
 // doubtsOf returns what else is to be said of a request that the user has chosen: what
@@ -163,7 +163,7 @@ func (f acceptanceFacts) withoutRequest() error {
 			"Find out who made them. \"capstan deny %s\" denies them.", f.cluster.Name)
 	default:
 		return exit.Next(fmt.Errorf("cluster %q: %w", f.cluster.Name, errNoRequest),
-			"Start its agent; on the cluster, \"kubectl describe klusterlet\" says what it waits for. \"capstan accept %s --wait\" waits for the request.", f.cluster.Name)
+			"Start its agent; on the cluster, \"kubectl describe klusterlet\" shows what it is waiting for. \"capstan accept %s --wait\" waits for the request.", f.cluster.Name)
 	}
 }
 

@@ -75,7 +75,7 @@ func TestAnAgentThatAsksWhileWeWaitIsAccepted(t *testing.T) {
 			if o.GetName() != late.Name {
 				t.Errorf("approved %s, want only what came late", o.GetName())
 			}
-			// The hub lets it in.
+			// The hub accepts it.
 			for _, is := range []string{clusterv1.ManagedClusterConditionHubAccepted, clusterv1.ManagedClusterConditionJoined, clusterv1.ManagedClusterConditionAvailable} {
 				meta.SetStatusCondition(&cluster.Status.Conditions, metav1.Condition{Type: is, Status: metav1.ConditionTrue, Reason: "Test"})
 			}

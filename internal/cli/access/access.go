@@ -103,7 +103,7 @@ func (a *ClusterAccess) LoadRESTConfig() (*rest.Config, error) {
 	loader := a.flags.ToRawKubeConfigLoader()
 	raw, err := loader.RawConfig()
 	if err != nil {
-		return nil, a.unreachableError(fmt.Errorf("read the kubeconfig: %w", err), "Name a kubeconfig that can be read by %s or $KUBECONFIG.", a.words.Kubeconfig)
+		return nil, a.unreachableError(fmt.Errorf("read the kubeconfig: %w", err), "Name a kubeconfig that can be read with %s or $KUBECONFIG.", a.words.Kubeconfig)
 	}
 	if err := a.checkContext(raw); err != nil {
 		return nil, err
@@ -111,12 +111,12 @@ func (a *ClusterAccess) LoadRESTConfig() (*rest.Config, error) {
 	config, err := loader.ClientConfig()
 	if err != nil {
 		return nil, a.unreachableError(fmt.Errorf("use context %q of the kubeconfig: %w", a.context, err),
-			"Look at it with \"kubectl config view\", and fix it with \"kubectl config set-context\" or choose another one by %s.", a.words.Context)
+			"Look at it with \"kubectl config view\", and fix it with \"kubectl config set-context\" or choose another one with %s.", a.words.Context)
 	}
 	if _, err := url.Parse(config.Host); err != nil || config.Host == "" {
 		next := "Fix it with \"kubectl config set-cluster\"."
 		if a.words.Server != "" {
-			next = fmt.Sprintf("Fix it with \"kubectl config set-cluster\", or give the address by %s.", a.words.Server)
+			next = fmt.Sprintf("Fix it with \"kubectl config set-cluster\", or give the address with %s.", a.words.Server)
 		}
 		return nil, a.unreachableError(fmt.Errorf("context %q of the kubeconfig has no valid server: %q", a.context, config.Host), "%s", next)
 	}
@@ -144,18 +144,18 @@ func (a *ClusterAccess) checkContext(raw clientcmdapi.Config) error {
 			return a.unreachableError(fmt.Errorf("the kubeconfig has no context %q, and no other one", a.context), "%s", a.words.Missing)
 		}
 		if raw.Contexts[a.context] == nil {
-			return a.unreachableError(fmt.Errorf("the kubeconfig has no context %q", a.context), "It has: %s. Choose one of them by %s.", strings.Join(names, ", "), a.words.Context)
+			return a.unreachableError(fmt.Errorf("the kubeconfig has no context %q", a.context), "It has: %s. Choose one of them with %s.", strings.Join(names, ", "), a.words.Context)
 		}
 		return a.checkContextEntries(raw)
 	case ptr.Deref(a.flags.APIServer, "") != "":
 		return nil
 	case len(names) > 0:
 		return a.unreachableError(fmt.Errorf("the kubeconfig has no current context, so it does not say which cluster is %s", a.words.Cluster),
-			"Choose %s by %s %s, or for good by \"kubectl config use-context\".", a.words.Cluster, a.words.Context, strings.Join(names, ", "+a.words.Context+" "))
+			"Choose %s with %s %s, or permanently with \"kubectl config use-context\".", a.words.Cluster, a.words.Context, strings.Join(names, ", "+a.words.Context+" "))
 	case a.inCluster():
 		return nil
 	default:
-		return a.unreachableError(fmt.Errorf("there is no kubeconfig, so it is not known where %s is", a.words.Cluster), "%s", a.words.Missing)
+		return a.unreachableError(fmt.Errorf("there is no kubeconfig, so the address of %s is unknown", a.words.Cluster), "%s", a.words.Missing)
 	}
 }
 

@@ -54,15 +54,15 @@ func TestItIsNeverGuessedWhichClusterIsMeant(t *testing.T) {
 		context, server string
 		text, next      string
 	}{
-		"no current context":               {noCurrent, "", "", "does not say which cluster is the hub", `Choose the hub by --context one, --context two, or for good`},
+		"no current context":               {noCurrent, "", "", "does not say which cluster is the hub", `Choose the hub with --context one, --context two, or permanently`},
 		"nothing in it":                    {nothing, "", "", "there is no kubeconfig", "NEXT: give one"},
-		"a context that it does not have":  {nil, "three", "", `has no context "three"`, "It has: one, two. Choose one of them by --context."},
+		"a context that it does not have":  {nil, "three", "", `has no context "three"`, "It has: one, two. Choose one of them with --context."},
 		"a context, and it has none":       {nothing, "three", "", `no context "three", and no other one`, "NEXT: give one"},
 		"a current one that is not there":  {func(c *clientcmdapi.Config) { c.CurrentContext = "gone" }, "", "", `has no context "gone"`, "It has: one, two."},
 		"a server does not mend a context": {nil, "three", "https://west.example.com", `has no context "three"`, "It has: one, two."},
 		"a cluster that is not in it":      {func(c *clientcmdapi.Config) { delete(c.Clusters, "east") }, "", "", `is about cluster "east", which is not in it`, "Look at it"},
 		"a user who is not in it":          {func(c *clientcmdapi.Config) { delete(c.AuthInfos, "admin") }, "two", "", `context "two" of the kubeconfig is about user "admin"`, "Look at it"},
-		"a server that is no address":      {func(c *clientcmdapi.Config) { c.Clusters["east"].Server = "https://east example com" }, "", "", `context "one" of the kubeconfig has no valid server: "https://east example com"`, "Fix it with \"kubectl config set-cluster\", or give the address by --server."},
+		"a server that is no address":      {func(c *clientcmdapi.Config) { c.Clusters["east"].Server = "https://east example com" }, "", "", `context "one" of the kubeconfig has no valid server: "https://east example com"`, "Fix it with \"kubectl config set-cluster\", or give the address with --server."},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestAFileThatCannotBeReadIsToldOf(t *testing.T) {
 			if err == nil {
 				t.Fatal("a cluster was found")
 			}
-			check(t, err, err, "read the kubeconfig: ", "Name a kubeconfig that can be read by --kubeconfig or $KUBECONFIG.", exit.NoHub)
+			check(t, err, err, "read the kubeconfig: ", "Name a kubeconfig that can be read with --kubeconfig or $KUBECONFIG.", exit.NoHub)
 		})
 	}
 }

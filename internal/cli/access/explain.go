@@ -41,7 +41,7 @@ func (a *ClusterAccess) explainAnswer(err error, status metav1.Status) error {
 		return a.unreachableError(fmt.Errorf("%s refuses the credentials of the kubeconfig", a.DescribeTarget()),
 			"They may have expired or belong to another cluster: get a new kubeconfig of %s, or choose another context with %s.", a.words.Cluster, a.words.Context)
 	case apierrors.IsForbidden(err):
-		return exit.Next(err, "Ask an administrator of %s for this permission, or use a kubeconfig that has it. \"kubectl auth whoami\" tells who you are there.", a.words.Cluster)
+		return exit.Next(err, "Ask an administrator of %s for this permission, or use a kubeconfig that has it. \"kubectl auth whoami\" shows who you are there.", a.words.Cluster)
 	case apierrors.IsConflict(err):
 		return exit.Next(err, "Somebody changed it at the same moment. Run the command again.")
 	case apierrors.IsTooManyRequests(err), apierrors.IsServiceUnavailable(err), apierrors.IsServerTimeout(err), apierrors.IsTimeout(err):
@@ -83,12 +83,12 @@ func (a *ClusterAccess) explainConnection(err error) error {
 		return a.unreachableError(fmt.Errorf("the kubeconfig gets its credentials from a program, and that failed: %w", stripURLError(err)),
 			"Run \"kubectl get --raw /version\" with the same kubeconfig. If it fails as well, install the program or log in with it.")
 	case errors.As(err, &unknownCA):
-		return a.unreachableError(fmt.Errorf("%s shows a certificate that the CA of the kubeconfig has not signed", a.DescribeTarget()),
-			"The kubeconfig is of another cluster, or the CA of %s has changed: get a new kubeconfig.", a.words.Cluster)
+		return a.unreachableError(fmt.Errorf("the certificate of %s is not signed by the CA of the kubeconfig", a.DescribeTarget()),
+			"The kubeconfig belongs to another cluster, or the CA of %s has changed: get a new kubeconfig.", a.words.Cluster)
 	case errors.As(err, &hostname):
-		return a.unreachableError(fmt.Errorf("the certificate of %s is not for this address: %w", a.DescribeTarget(), hostname), "Use an address that it is for%s.", a.inKubeconfig())
+		return a.unreachableError(fmt.Errorf("the certificate of %s is not valid for this address: %w", a.DescribeTarget(), hostname), "Use an address that it is valid for%s.", a.inKubeconfig())
 	case errors.As(err, &invalid):
-		return a.unreachableError(fmt.Errorf("the certificate of %s is not valid: %w", a.DescribeTarget(), invalid), "If it has expired, renew it on %s; otherwise look at the clock of this machine.", a.words.Cluster)
+		return a.unreachableError(fmt.Errorf("the certificate of %s is not valid: %w", a.DescribeTarget(), invalid), "If it has expired, renew it on %s; otherwise check the clock of this machine.", a.words.Cluster)
 	case errors.As(err, &plain), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
 		return a.unreachableError(fmt.Errorf("%s does not speak TLS", a.DescribeTarget()), "Fix the address in the kubeconfig: it is probably the wrong port.")
 	case errors.As(err, &dns):
@@ -116,7 +116,7 @@ func stripURLError(err error) error {
 // inKubeconfig says where the address of a cluster is given.
 func (a *ClusterAccess) inKubeconfig() string {
 	if a.words.Server != "" {
-		return ", by " + a.words.Server + " or in the kubeconfig"
+		return ", with " + a.words.Server + " or in the kubeconfig"
 	}
 	return ", in the kubeconfig"
 }

@@ -118,8 +118,8 @@ func TestWhatKeepsAClusterFromAnsweringIsNamed(t *testing.T) {
 	}{
 		"nobody listens":                      {request(refused), "cannot reach " + address, "Check that the hub is running"},
 		"the name does not resolve":           {request(unknown), "the name of " + address + " does not resolve", "Look at the address"},
-		"a CA that is not that of the file":   {request(certificate), "the CA of the kubeconfig has not signed", "The kubeconfig is of another cluster"},
-		"a certificate for another address":   {request(x509.HostnameError{Certificate: other, Host: "hub.example.com"}), "is not for this address", "Use an address that it is for, by --server or in the kubeconfig."},
+		"a CA that is not that of the file":   {request(certificate), "is not signed by the CA of the kubeconfig", "The kubeconfig belongs to another cluster"},
+		"a certificate for another address":   {request(x509.HostnameError{Certificate: other, Host: "hub.example.com"}), "is not valid for this address", "Use an address that it is valid for, with --server or in the kubeconfig."},
 		"a certificate that has expired":      {request(x509.CertificateInvalidError{Reason: x509.Expired}), "is not valid", "If it has expired"},
 		"no TLS":                              {request(tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}), "does not speak TLS", "Fix the address"},
 		"HTTP where HTTPS is wanted":          {request(errors.New("http: server gave HTTP response to HTTPS client")), "does not speak TLS", "Fix the address"},
@@ -158,7 +158,7 @@ func TestWhatIsExplainedOrCannotBeStays(t *testing.T) {
 func TestTheAddressOfAClusterWithoutAFlagIsInItsKubeconfig(t *testing.T) {
 	got := (&ClusterAccess{words: memberWords()}).ExplainError(request(x509.HostnameError{Certificate: &x509.Certificate{DNSNames: []string{"a"}}, Host: "b"}))
 	var known *exit.Error
-	if want := "Use an address that it is for, in the kubeconfig."; !errors.As(got, &known) || known.Next != want {
+	if want := "Use an address that it is valid for, in the kubeconfig."; !errors.As(got, &known) || known.Next != want {
 		t.Errorf("the next step is in %+v, want %q", got, want)
 	}
 }

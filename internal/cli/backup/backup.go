@@ -34,11 +34,12 @@ func NewBackupCommand(session *hub.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backup",
 		Short: "Back up a dedicated hub into an encrypted file",
-		Long: "Writes what a dedicated hub stores into an encrypted file: a snapshot of its etcd, its ControlPlane, and the Secrets " +
-			"with its certificate authorities, the keys of ServiceAccount tokens and those of the encryption at rest. The hub serves " +
-			"meanwhile. The cluster of the current context is the host of the hub.\n\n" +
-			"Whoever has the file and its key or passphrase is an administrator of the hub. The file is one of age " +
-			"(https://age-encryption.org) with a tar archive in it: \"age --decrypt --identity key.txt FILE | tar --list\" reads it, too.",
+		Long: "Writes what a dedicated hub stores into an encrypted file: a snapshot of its etcd, its ControlPlane, and the " +
+			"Secrets with its certificate authorities, the keys of ServiceAccount tokens and those of the encryption at rest. " +
+			"The hub keeps serving meanwhile. The cluster of the current context is the host of the hub.\n\n" +
+			"Whoever has the file and its key or passphrase is an administrator of the hub. The file is an age file " +
+			"(https://age-encryption.org) with a tar archive in it: \"age --decrypt --identity key.txt FILE | tar --list\" " +
+			"reads it, too.",
 		Example: `  # Make a key, and keep it where neither the hub nor its host is
   age-keygen -o key.txt
 
@@ -60,7 +61,7 @@ func NewBackupCommand(session *hub.Session) *cobra.Command {
 	flags.StringArrayVar(&b.recipients, flagRecipient, nil, "Public key of age that the file is encrypted for; may be given several times")
 	flags.StringVar(&b.passphrase, flagPassphrase, "", "File with a passphrase to encrypt with, instead of a key")
 	flags.StringVarP(&b.file.path, flagFile, "f", "", "File to write")
-	flags.BoolVar(&b.file.overwrite, flagForce, false, "Replace the file if there is one")
+	flags.BoolVar(&b.file.overwrite, flagForce, false, "Replace the file if it exists")
 	cmd.AddCommand(newCheck(session))
 	return cmd
 }

@@ -148,8 +148,8 @@ func TestAHubThatCannotBeBackedUpSaysWhy(t *testing.T) {
 	}{
 		"an etcd elsewhere": {testPlane(func(cp *fleetv1alpha1.ControlPlane) {
 			cp.Spec.Etcd = fleetv1alpha1.ControlPlaneEtcd{External: &fleetv1alpha1.ControlPlaneExternalEtcd{}}
-		}), all, "Back up that etcd by its own means"},
-		"on its way out":   {testPlane(func(cp *fleetv1alpha1.ControlPlane) { cp.DeletionTimestamp = &metav1.Time{Time: time.Now()} }), all, "is just being removed"},
+		}), all, "Back up that etcd with its own tools"},
+		"on its way out":   {testPlane(func(cp *fleetv1alpha1.ControlPlane) { cp.DeletionTimestamp = &metav1.Time{Time: time.Now()} }), all, "is being removed"},
 		"without its keys": {testPlane(nil), all[1:], "without which the hub cannot be restored"},
 	}
 	for name, c := range cases {
@@ -215,7 +215,7 @@ func TestAFileIsReplacedWholeOrNotAtAll(t *testing.T) {
 	}
 	expectFile(t, f, "second")
 	folder := backupFile{path: filepath.Dir(f.path), overwrite: true}
-	if err := folder.checkWritable(); err == nil || !strings.Contains(err.Error(), "no file that could be replaced") {
+	if err := folder.checkWritable(); err == nil || !strings.Contains(err.Error(), "is not a file that can be replaced") {
 		t.Errorf("a folder may be replaced: %v", err)
 	}
 }

@@ -19,9 +19,9 @@ func newCheck(session *hub.Session) *cobra.Command {
 	c := &checkCommand{}
 	cmd := &cobra.Command{
 		Use:   "check",
-		Short: "Check that a backup is complete, and show what it is of",
-		Long: "Reads a file that \"capstan backup\" has written, to its end, and checks that it is as it was written and has " +
-			"all that a hub needs. It needs the key or passphrase of the file, but no hub.",
+		Short: "Verify a backup and show its contents",
+		Long: "Reads a file of \"capstan backup\" to its end, and verifies that it is unchanged and contains everything that a " +
+			"hub needs. It needs the key or passphrase of the file, but no hub.",
 		Example: `  # Check a backup with its key
   capstan backup check --identity key.txt -f fleet.backup
 

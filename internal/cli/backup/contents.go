@@ -43,10 +43,10 @@ func gatherContents(ctx context.Context, host client.Reader, cp *fleetv1alpha1.C
 	c := ArchiveContents{Plane: cp, Secrets: map[string]*corev1.Secret{}}
 	switch {
 	case !cp.DeletionTimestamp.IsZero():
-		return c, fmt.Errorf("the dedicated hub %q is just being removed", cp.Name)
+		return c, fmt.Errorf("the dedicated hub %q is being removed", cp.Name)
 	case cp.Spec.Etcd.Managed == nil:
 		return c, exit.Next(fmt.Errorf("the dedicated hub %q stores its objects in an etcd that the hub does not run", cp.Name),
-			"Back up that etcd by its own means, such as \"etcdctl snapshot save\", and with it these Secrets in namespace %q, without which it cannot be read: %v.",
+			"Back up that etcd with its own tools, such as \"etcdctl snapshot save\", and with it these Secrets in namespace %q, without which it cannot be read: %v.",
 			cp.Namespace, c.PlaneNames().KeptSecrets())
 	}
 	for _, name := range c.PlaneNames().KeptSecrets() {
@@ -55,7 +55,7 @@ func gatherContents(ctx context.Context, host client.Reader, cp *fleetv1alpha1.C
 		switch err := host.Get(ctx, key, secret); {
 		case apierrors.IsNotFound(err):
 			return c, exit.Next(fmt.Errorf("there is no Secret %q, without which the hub cannot be restored", key),
-				"If the hub is just being installed, wait until its ControlPlane is Available: \"kubectl -n %s describe controlplane %s\".", cp.Namespace, cp.Name)
+				"If the hub is still being installed, wait until its ControlPlane is Available: \"kubectl -n %s describe controlplane %s\".", cp.Namespace, cp.Name)
 		case err != nil:
 			return c, fmt.Errorf("read the Secret %q: %w", key, err)
 		}

@@ -29,9 +29,9 @@ func (f backupFile) checkWritable() error {
 	case err != nil:
 		return fmt.Errorf("look for the file to write: %w", err)
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s exists, and is no file that could be replaced", f.path)
+		return fmt.Errorf("%s exists, and is not a file that can be replaced", f.path)
 	case !f.overwrite:
-		return exit.Next(fmt.Errorf("there is a file %s already", f.path), "Choose another name, or replace it with --%s.", flagForce)
+		return exit.Next(fmt.Errorf("file %s already exists", f.path), "Choose another name, or replace it with --%s.", flagForce)
 	}
 	return nil
 }

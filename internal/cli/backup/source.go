@@ -80,7 +80,7 @@ func (s *ArchiveSource) decryptBy() ([]age.Identity, error) {
 	case s.Path == "":
 		return nil, exit.UsageError("--%s is missing: the file of the backup", flagFile)
 	case (s.identity != "") == (s.passphrase != ""):
-		return nil, exit.UsageError("with what is the file opened? Give either --%s or --%s", flagIdentity, flagPassphrase)
+		return nil, exit.UsageError("how is the file opened? Give either --%s or --%s", flagIdentity, flagPassphrase)
 	case s.identity != "":
 		return readFile(flagIdentity, s.identity, archive.ReadIdentities)
 	}

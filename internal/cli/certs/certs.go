@@ -22,9 +22,9 @@ func NewCertsCommand(session *hub.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "certs",
 		Short: "Show, renew and rotate the certificates and keys of a dedicated hub",
-		Long: "Shows when the certificates of a dedicated hub expire, renews them before their time, and replaces authorities and " +
-			"keys. The cluster of the current context is the host of the hub.\n\n" +
-			"Nobody has to renew anything: the operator does so long before a certificate expires.",
+		Long: "Shows when the certificates of a dedicated hub expire, renews them early, and replaces authorities and keys. " +
+			"The cluster of the current context is the host of the hub.\n\n" +
+			"There is no need to renew anything by hand: the operator does so long before a certificate expires.",
 	}
 	cmd.AddCommand(newExpiry(session), newRenew(session), newRotate(session))
 	return cmd

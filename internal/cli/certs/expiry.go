@@ -39,7 +39,7 @@ func newExpiry(session *hub.Session) *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "" && output != formatJSON {
-				return exit.UsageError("--output: there is no format %q; there is %s", output, formatJSON)
+				return exit.UsageError("--output: unknown format %q; the only format is %s", output, formatJSON)
 			}
 			_, cp, err := p.findControlPlane(cmd.Context())
 			if err != nil {

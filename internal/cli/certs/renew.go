@@ -33,8 +33,8 @@ func newRenew(session *hub.Session) *cobra.Command {
 		Use:   "renew [CERTIFICATE...]",
 		Short: "Renew certificates now",
 		Long: "Renews certificates of a dedicated hub now, all of them or those that are named, and waits until that is done. " +
-			"Clients do not notice. Authorities are not renewed (see \"capstan certs rotate\"), and what they have signed before stays valid; the credential of " +
-			"an etcd elsewhere is for whoever runs that.",
+			"Clients do not notice. Authorities are not renewed (see \"capstan certs rotate\"), and certificates that they " +
+			"have already signed stay valid; the credential for an external etcd is renewed by whoever runs that etcd.",
 		Example: `  # Renew all certificates of the hub fleet
   capstan certs renew --name fleet
 
@@ -47,7 +47,7 @@ func newRenew(session *hub.Session) *cobra.Command {
 				return err
 			}
 			if !cp.DeletionTimestamp.IsZero() {
-				return fmt.Errorf("the dedicated hub %q is just being removed", p.name)
+				return fmt.Errorf("the dedicated hub %q is being removed", p.name)
 			}
 			secrets, err := renewable(cmd.Context(), c, cp, names)
 			if err != nil {
@@ -107,7 +107,7 @@ func renewSecrets(ctx context.Context, w install.Waiter, secrets []corev1.Secret
 	}
 	for i := range secrets {
 		key := client.ObjectKeyFromObject(&secrets[i])
-		err := w.PollUntil(ctx, fmt.Sprintf("the new certificate in Secret %q", key), "Look at the operator: \"kubectl -n open-cluster-management logs deployment/control-plane\".",
+		err := w.PollUntil(ctx, fmt.Sprintf("the new certificate in Secret %q", key), "Check the operator: \"kubectl -n open-cluster-management logs deployment/control-plane\".",
 			func(ctx context.Context) (done bool, why string, err error) {
 				return isSecretRenewed(ctx, w.Client, key, secrets[i].UID)
 			})

@@ -93,14 +93,14 @@ func newRotate(session *hub.Session) *cobra.Command {
 	timeout := rotateTimeout
 	cmd := &cobra.Command{
 		Use:   "rotate (--authority NAME | --keys NAME | --all)",
-		Short: "Replace authorities and keys by new ones",
-		Long: "Replaces authorities and keys of a dedicated hub by new ones, in stages and one after the other, and waits until " +
-			"that is done. Pods restart one by one. If it is interrupted, the operator continues with it.\n\n" +
+		Short: "Replace authorities and keys",
+		Long: "Replaces authorities and keys of a dedicated hub with new ones, in stages and one after the other, and waits " +
+			"until that is done. Pods restart one by one. If it is interrupted, the operator continues.\n\n" +
 			"What the old authority of clients or the old key of ServiceAccounts has signed is accepted for a while, which the " +
-			"command does not wait for: spec.rotation of the ControlPlane says for how long.\n\n" +
-			"The authority of the API server is replaced last. Before it signs, the agents of all Pull clusters have to trust it, which they do " +
-			"within 15 minutes. Clusters that are gone, and agents of other releases, are waited for until they are named by --without: these lose " +
-			"the hub until they get a new bootstrap kubeconfig.",
+			"command does not wait for: spec.rotation of the ControlPlane sets how long.\n\n" +
+			"The authority of the API server is replaced last. Before it signs anything, the agents of all Pull clusters have " +
+			"to trust it, which takes up to 15 minutes. The command waits for clusters that are gone, and for agents of other " +
+			"releases, until they are named with --without: these lose the hub until they get a new bootstrap kubeconfig.",
 		Example: `  # Replace the authority of etcd of the hub fleet
   capstan certs rotate --name fleet --authority etcd
 
@@ -153,7 +153,7 @@ func (w rotationChoice) chosenSubjects() ([]rotationSubject, error) {
 	for _, flag := range []string{flagAuthority, flagKeys} {
 		for _, value := range given[flag] {
 			if !slices.Contains(valuesOf(flag), value) {
-				return nil, exit.UsageError("--%s: there is no %q; there are %s", flag, value, strings.Join(valuesOf(flag), ", "))
+				return nil, exit.UsageError("--%s: unknown value %q; the values are %s", flag, value, strings.Join(valuesOf(flag), ", "))
 			}
 		}
 	}
@@ -199,7 +199,7 @@ func rotate(ctx context.Context, session *hub.Session, w install.Waiter, cp *fle
 			last = append(last, fmt.Sprintf("Of %s, %s.", s.title, state.Message))
 		}
 		if s.name == servingAuthority {
-			last = append(last, fmt.Sprintf("Copies of kubeconfigs, and bootstrap kubeconfigs of members, have the old authority of the API server: make them anew. "+
+			last = append(last, fmt.Sprintf("Copies of kubeconfigs, and bootstrap kubeconfigs of members, have the old authority of the API server: create new ones. "+
 				"\"capstan init --dedicated --name %s\" does so for your context of the hub.", cp.Name))
 		}
 	}
@@ -213,7 +213,7 @@ func rotate(ctx context.Context, session *hub.Session, w install.Waiter, cp *fle
 // clusters is told which ones not to wait for.
 func requestRotation(ctx context.Context, c client.Client, cp *fleetv1alpha1.ControlPlane, asked rotationRequest, token string) error {
 	if !cp.DeletionTimestamp.IsZero() {
-		return fmt.Errorf("the dedicated hub %q is just being removed", cp.Name)
+		return fmt.Errorf("the dedicated hub %q is being removed", cp.Name)
 	}
 	before := cp.DeepCopy()
 	wanted := &cp.Spec.Rotation
@@ -225,11 +225,11 @@ func requestRotation(ctx context.Context, c client.Client, cp *fleetv1alpha1.Con
 			continue
 		}
 		if underWay {
-			next := fmt.Sprintf("Wait until that is complete. \"kubectl get controlplane %s -n %s -o yaml\" says in status.rotations what it waits for.", cp.Name, cp.Namespace)
+			next := fmt.Sprintf("Wait until that is complete. \"kubectl get controlplane %s -n %s -o yaml\" shows in status.rotations what it is waiting for.", cp.Name, cp.Namespace)
 			if s.name == servingAuthority {
-				next += " Clusters that are gone are left behind by --without."
+				next += " Name clusters that are gone with --without."
 			}
-			return exit.Next(fmt.Errorf("%s is being rotated already, since %s: stage %s", s.title, state.Token, state.Stage), "%s", next)
+			return exit.Next(fmt.Errorf("%s is already being rotated, since %s: stage %s", s.title, state.Token, state.Stage), "%s", next)
 		}
 		*s.token(wanted) = token
 		if s.name == servingAuthority {

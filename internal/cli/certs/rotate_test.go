@@ -34,7 +34,7 @@ func TestWhatIsRotatedIsChosenByFlags(t *testing.T) {
 		"all":                {choice: rotationChoice{all: true}, want: "etcdAuthority frontProxyAuthority clientAuthority serviceAccountKeys encryptionKeys servingAuthority"},
 		"nothing":            {err: "choose what to rotate by --authority, --keys or --all"},
 		"both":               {choice: rotationChoice{all: true, keys: []string{"encryption"}}, err: "--all cannot be combined"},
-		"an unknown one":     {choice: rotationChoice{keys: []string{"etcd"}}, err: `--keys: there is no "etcd"; there are service-account, encryption`},
+		"an unknown one":     {choice: rotationChoice{keys: []string{"etcd"}}, err: `--keys: unknown value "etcd"; the values are service-account, encryption`},
 		"that of the server": {choice: rotationChoice{authorities: []string{"serving"}, without: []string{"c1"}}, want: "servingAuthority"},
 		"without a cluster":  {choice: rotationChoice{authorities: []string{"client"}, without: []string{"c1"}}, err: "--without is for --authority serving"},
 	} {
@@ -125,7 +125,7 @@ func TestARotationThatIsUnderWayIsNotBegunAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = requestRotation(t.Context(), rotating(t, cp), cp, rotationRequest{subjects: chosen}, "now")
-	if err == nil || !strings.Contains(err.Error(), "the authority of clients is being rotated already, since earlier: stage Wait") {
+	if err == nil || !strings.Contains(err.Error(), "the authority of clients is already being rotated, since earlier: stage Wait") {
 		t.Errorf("got %v, want a refusal", err)
 	}
 	left := filterRotatable(rotationSubjects(), cp, true)
@@ -152,7 +152,7 @@ func TestClustersAreLeftBehind(t *testing.T) {
 		"of a new rotation, only those that are named now": {stage: fleetv1alpha1.RotationComplete, without: []string{"c3", "c2"}, token: "now", want: []string{"c2", "c3"}},
 		"of a new rotation, none":                          {stage: fleetv1alpha1.RotationComplete, token: "now"},
 		"of one that waits, further ones":                  {stage: fleetv1alpha1.RotationTrust, without: []string{"c2", "c1"}, token: "earlier", want: []string{"c1", "c2"}},
-		"of one that waits, no further ones":               {stage: fleetv1alpha1.RotationTrust, err: "the authority of the API server is being rotated already"},
+		"of one that waits, no further ones":               {stage: fleetv1alpha1.RotationTrust, err: "the authority of the API server is already being rotated"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cp := dedicatedHub()

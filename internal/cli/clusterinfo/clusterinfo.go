@@ -148,7 +148,7 @@ func Unpublish(ctx context.Context, c client.Client, id string) error {
 	patch := fmt.Appendf(nil, `{"data":{%q:null}}`, api.JWSSignatureKeyPrefix+id)
 	err := c.Patch(ctx, info, client.RawPatch("application/merge-patch+json", patch))
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("take the signature of token %q out of ConfigMap kube-public/cluster-info: %w", id, err)
+		return fmt.Errorf("remove the signature of token %q from ConfigMap kube-public/cluster-info: %w", id, err)
 	}
 	return nil
 }

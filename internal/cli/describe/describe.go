@@ -58,7 +58,7 @@ func describeClusters(ctx context.Context, session *hub.Session, names []string)
 	for i, name := range names {
 		v, err := gatherClusterView(ctx, c, name)
 		if apierrors.IsNotFound(err) && hub.IsKindServed(err) {
-			missing = append(missing, exit.Next(fmt.Errorf("there is no cluster %q", name), "\"capstan get clusters\" lists those that there are."))
+			missing = append(missing, exit.Next(fmt.Errorf("there is no cluster %q", name), "\"capstan get clusters\" lists those that exist."))
 			continue
 		}
 		if err != nil {

@@ -81,7 +81,7 @@ func DiscoverHub(ctx context.Context, r Request) (*Hub, error) {
 		}
 		if len(hub.CA) == 0 {
 			return nil, exit.Next(fmt.Errorf("the CA of the hub at %s is not the one of the hash: its hash is %s", r.Address, strings.Join(hub.Unpinned, ", ")),
-				"Either the hash is of another hub, or somebody pretends to be yours. Compare with what \"capstan token create --print-register-command\" prints there.")
+				"Either the hash belongs to another hub, or something is impersonating yours. Compare it with what \"capstan token create --print-register-command\" prints there.")
 		}
 	}
 	// What was read before could be trusted because of the signature; that this
@@ -91,8 +91,8 @@ func DiscoverHub(ctx context.Context, r Request) (*Hub, error) {
 		return nil, explainError(r.Address, err)
 	}
 	if again.Data[api.KubeConfigKey] != kubeconfig {
-		return nil, exit.Next(fmt.Errorf("the hub at %s says two different things about itself, without and with its certificate verified", r.Address),
-			"Somebody may be in between: do not go on from this network before that is clear.")
+		return nil, exit.Next(fmt.Errorf("the hub at %s returned different cluster-info with and without certificate verification", r.Address),
+			"The connection may be intercepted: do not continue from this network until you know why.")
 	}
 	return hub, nil
 }
@@ -115,8 +115,8 @@ func (r Request) readSignedKubeconfig(ctx context.Context, hub *Hub) (string, er
 			if jws.DetachedTokenIsValid(signature, kubeconfig, id, secret) {
 				return kubeconfig, nil
 			}
-			return "", exit.Next(fmt.Errorf("the part of token %q after the dot does not fit what the hub at %s has signed", id, r.Address),
-				"Give the whole token as \"capstan token create\" printed it. If it is right, what the hub publishes has changed since it was made, or somebody pretends to be the hub: make a new token.")
+			return "", exit.Next(fmt.Errorf("the secret of token %q does not match the signature from the hub at %s", id, r.Address),
+				"Give the whole token as \"capstan token create\" printed it. If it is right, what the hub publishes has changed since it was made, or something is impersonating the hub: create a new token.")
 		}
 		select {
 		case <-time.After(signatureRetry):
@@ -124,7 +124,7 @@ func (r Request) readSignedKubeconfig(ctx context.Context, hub *Hub) (string, er
 			if ctx.Err() != nil {
 				return "", ctx.Err()
 			}
-			return "", exit.Next(fmt.Errorf("the hub at %s has signed nothing with token %q: it has expired, was deleted, or never was one of this hub", r.Address, id),
+			return "", exit.Next(fmt.Errorf("the hub at %s has signed nothing with token %q: it has expired, was deleted, or was never one of this hub", r.Address, id),
 				"On the hub, \"capstan token list\" lists the tokens, and \"capstan token create --print-register-command\" makes a new one.")
 		}
 	}
@@ -179,17 +179,17 @@ func explainError(address string, err error) error {
 		return fail(fmt.Errorf("the hub at %s does not publish how to trust it: %w", address, err),
 			"On the hub, \"capstan token create --print-register-command\" publishes it. If its API server must not answer anonymous requests, use \"capstan token create --print-kubeconfig\" and \"make deploy-spoke\" instead.")
 	case errors.As(err, &status) && status.Status().Code >= http.StatusInternalServerError:
-		return fail(fmt.Errorf("the hub at %s is not well: %w", address, err), "Run the command again in a moment.")
+		return fail(fmt.Errorf("the hub at %s is not healthy: %w", address, err), "Run the command again in a moment.")
 	case errors.As(err, &unknownCA):
 		return fail(fmt.Errorf("the certificate of the hub at %s is not one of its own CA, as the hub publishes it", address),
-			"Use the address of its API server itself, or let an administrator of the hub put the right CA into ConfigMap kube-public/cluster-info. If there is nothing in between that should be, somebody pretends to be the hub.")
+			"Use the address of its API server itself, or let an administrator of the hub put the right CA into ConfigMap kube-public/cluster-info. If nothing should be in between, something is impersonating the hub.")
 	case errors.As(err, &hostname):
-		return fail(fmt.Errorf("the certificate of the hub is not for the address %s: %w", address, hostname), "Use an address that it is for.")
+		return fail(fmt.Errorf("the certificate of the hub is not valid for the address %s: %w", address, hostname), "Use an address that it is valid for.")
 	case errors.As(err, &invalid):
-		return fail(fmt.Errorf("the certificate of the hub at %s is not valid: %w", address, invalid), "If it has expired, renew it on the hub; otherwise look at the clock of this machine.")
+		return fail(fmt.Errorf("the certificate of the hub at %s is not valid: %w", address, invalid), "If it has expired, renew it on the hub; otherwise check the clock of this machine.")
 	case errors.As(err, &plain), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
-		return fail(fmt.Errorf("%s does not speak TLS", address), "Give the port of the hub's API server; mostly it is 6443 or 443.")
+		return fail(fmt.Errorf("%s does not speak TLS", address), "Give the port of the hub's API server; usually 6443 or 443.")
 	default:
-		return fail(fmt.Errorf("cannot reach the hub at %s: %w", address, err), "See whether this is the address of its API server, whether the hub runs, and whether this machine may reach it.")
+		return fail(fmt.Errorf("cannot reach the hub at %s: %w", address, err), "Check that this is the address of its API server, that the hub is running, and that this machine can reach it.")
 	}
 }

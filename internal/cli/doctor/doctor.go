@@ -43,15 +43,15 @@ func NewDoctorCommand(session *hub.Session) *cobra.Command {
 	}}
 	cmd := &cobra.Command{
 		Use:   "doctor [CLUSTER]",
-		Short: "Find out what is broken and what to do about it",
-		Long: "Checks every step by which a cluster joins and gets what is declared for it, and says which ones are broken, " +
-			"why, and what to do. The first broken step is repeated at the end, since it is the one to fix: later ones may be " +
-			"broken because of it.\n\n" +
-			"Without a name, it checks the hub, all clusters as far as the hub knows about them, whether placements choose clusters, and whether replica sets progress. With the name of a " +
-			"cluster, it checks each of its steps, and with --cluster-kubeconfig also the member. It says what it may not " +
-			"read, and does not guess.\n\n" +
-			"It changes nothing: all it creates on the hub are reviews and dry runs. It uses the agents' credentials, which " +
-			"it finds in the member, only to ask the hub what they may do. It ends within ten seconds, even if something does " +
+		Short: "Diagnose what is broken and how to fix it",
+		Long: "Checks every step by which a cluster joins and gets its works, and reports which steps are broken, why, and " +
+			"what to do. The first broken step is repeated at the end, since it is the one to fix: later ones may be broken " +
+			"because of it.\n\n" +
+			"Without a name, it checks the hub, all clusters as far as the hub knows their state, whether placements choose " +
+			"clusters, and whether replica sets progress. With the name of a cluster, it checks each of its steps, and with " +
+			"--cluster-kubeconfig the member as well. It names what it may not read, and does not guess.\n\n" +
+			"It changes nothing: all it creates on the hub are reviews and dry runs. It uses the agents' credentials, which it " +
+			"finds in the member, only to ask the hub what they may do. It finishes within ten seconds, even if something does " +
 			"not respond.",
 		Example: `  # The hub, and a line for each cluster
   capstan doctor
@@ -73,9 +73,9 @@ func NewDoctorCommand(session *hub.Session) *cobra.Command {
 func (d *doctorCommand) runDoctor(ctx context.Context, args []string) error {
 	switch {
 	case d.output != "" && d.output != "json" && d.output != "yaml":
-		return exit.UsageError("--output: there is no format %q; there are json and yaml", d.output)
+		return exit.UsageError("--output: unknown format %q; the formats are json and yaml", d.output)
 	case len(args) == 0 && d.member.Given():
-		return exit.UsageError("a member was given, and no name: say which cluster of the hub it is")
+		return exit.UsageError("a member was given without a name: name the cluster that it is on the hub")
 	}
 	limited, cancel := d.limit(ctx)
 	defer cancel()

@@ -138,15 +138,15 @@ func (r *doctorReport) exitError() error {
 		}
 	}
 	if broken > 0 {
-		return exit.Next(fmt.Errorf("the hub is well, and something is broken with %d of %d clusters", broken, len(r.Clusters)),
-			"\"capstan doctor %s\" tells all steps of one, with --cluster-kubeconfig also those in the member.", first)
+		return exit.Next(fmt.Errorf("the hub is healthy, but something is broken with %d of %d clusters", broken, len(r.Clusters)),
+			"\"capstan doctor %s\" shows all steps of one, with --cluster-kubeconfig also those in the member.", first)
 	}
 	if step, finding, blind := diagnosis.FindBlindSpot(r.Steps); blind {
 		code := exit.Failed
 		if strings.HasPrefix(step.Name, diagnosis.OnMember) {
 			code = exit.NoMember
 		}
-		return &exit.Error{Err: fmt.Errorf("nothing broken was seen, but too little could be looked at: %s: %s", finding.Object, finding.Cause), Next: finding.Next, Code: code}
+		return &exit.Error{Err: fmt.Errorf("nothing broken was found, but too little could be checked: %s: %s", finding.Object, finding.Cause), Next: finding.Next, Code: code}
 	}
 	return nil
 }
@@ -194,10 +194,10 @@ func (r *doctorReport) formatReport() string {
 	}
 	r.printClusterLines(&b)
 	if r.Cluster != "" && !r.memberSeen {
-		fmt.Fprintln(&b, "The member itself was not looked at: give its kubeconfig by --cluster-kubeconfig.")
+		fmt.Fprintln(&b, "The member itself was not checked: give its kubeconfig with --cluster-kubeconfig.")
 	}
 	if firstOf(r.Steps, diagnosis.Unseen) != nil {
-		fmt.Fprintln(&b, "What could not be looked at is marked with ?: a kubeconfig with more rights shows it.")
+		fmt.Fprintln(&b, "What could not be checked is marked with ?: use a kubeconfig with more permissions.")
 	}
 	if r.Healthy {
 		fmt.Fprintln(&b, "Nothing broken was found.")

@@ -44,7 +44,7 @@ func (m *Mode) ValidateMode() error {
 	case "unchanged":
 		return exit.UsageError("--dry-run needs a value: --dry-run=client or --dry-run=server")
 	default:
-		return exit.UsageError("--dry-run: there is no %q; there are none, client and server", m.value)
+		return exit.UsageError("--dry-run: unknown value %q; use none, client or server", m.value)
 	}
 }
 

@@ -46,7 +46,7 @@ func NewEventsCommand(session *hub.Session) *cobra.Command {
 	c := &eventsCommand{session: session}
 	cmd := &cobra.Command{
 		Use:   "events CLUSTER",
-		Short: "List what has happened to a cluster",
+		Short: "List the events of a cluster",
 		Long: "Lists the Events on the hub that are about a cluster: about its ManagedCluster and its ClusterConnection, and those in its namespace and in " +
 			"karmada-es-CLUSTER, which are about its works. The latest comes last. Events in the cluster itself are not listed.",
 		Example: `  # What has happened?
@@ -111,7 +111,7 @@ func (c *eventsCommand) listEvents(ctx context.Context, cluster string) error {
 		return err
 	}
 	if gone && len(found) == 0 {
-		return exit.Next(fmt.Errorf("there is no cluster %q, and no Event is about it", cluster), "\"capstan get clusters\" lists those that there are.")
+		return exit.Next(fmt.Errorf("there is no cluster %q, and no Event is about it", cluster), "\"capstan get clusters\" lists those that exist.")
 	}
 	if err := c.format.Print(c.session.Out, found, func() string { return c.formatEvents(found) }); err != nil {
 		return err
@@ -123,7 +123,7 @@ func (c *eventsCommand) listEvents(ctx context.Context, cluster string) error {
 // printRemarks says what is not in the list.
 func (c *eventsCommand) printRemarks(to io.Writer, cluster string, found int, remarks []string) {
 	if found == 0 && len(remarks) == 0 {
-		fmt.Fprintf(to, "No events of cluster %s found: the hub forgets them after an hour. \"capstan describe cluster %s\" tells how it is.\n", cluster, cluster)
+		fmt.Fprintf(to, "No events of cluster %s found: the hub forgets them after an hour. \"capstan describe cluster %s\" shows its state.\n", cluster, cluster)
 	}
 	for _, text := range remarks {
 		fmt.Fprintln(to, text)

@@ -21,7 +21,7 @@ const (
 	// Usage means that the command line makes no sense; nothing was done.
 	Usage = 2
 	// NoHub means that the hub could not be asked: there is no kubeconfig, the hub
-	// does not answer, refuses the credentials, or is no hub of Capstan.
+	// does not answer, refuses the credentials, or is not a Capstan hub.
 	NoHub = 3
 	// TimedOut means that everything was done, but what it was waited for did not
 	// happen in time.
@@ -141,5 +141,5 @@ func WaitedTooShort(ctx context.Context, err error) error {
 	if ctx.Err() != nil || !errors.As(err, &known) {
 		return ctx.Err()
 	}
-	return &Error{Err: fmt.Errorf("waited long enough: %w", known.Err), Next: known.Next, Code: TimedOut}
+	return &Error{Err: fmt.Errorf("timed out: %w", known.Err), Next: known.Next, Code: TimedOut}
 }

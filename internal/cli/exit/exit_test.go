@@ -69,7 +69,7 @@ func TestAWaitThatWasTooShort(t *testing.T) {
 	cancel()
 	notYet := &exit.Error{Err: errors.New("cluster c1 has not joined"), Next: "Look at it.", Code: exit.NoMember}
 	err := exit.WaitedTooShort(t.Context(), notYet)
-	if got, want := exit.FormatError(err), "error: waited long enough: cluster c1 has not joined\nLook at it.\n"; got != want || exit.Code(err) != exit.TimedOut {
+	if got, want := exit.FormatError(err), "error: timed out: cluster c1 has not joined\nLook at it.\n"; got != want || exit.Code(err) != exit.TimedOut {
 		t.Errorf("it gives %q and code %d, want %q and %d", got, exit.Code(err), want, exit.TimedOut)
 	}
 	if err := exit.WaitedTooShort(ended, notYet); exit.Code(err) != exit.Interrupted {

@@ -32,7 +32,7 @@ import (
 func NewExplainCommand(session *hub.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain",
-		Short: "Say which clusters are chosen, and why",
+		Short: "Explain which clusters are chosen, and why",
 	}
 	addObjects(cmd, session)
 	cmd.AddCommand(newPlacement(session), newBinding(session), newClusterBinding(session))
@@ -52,11 +52,11 @@ func newPlacement(session *hub.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "placement NAME [-n NAMESPACE]",
 		Aliases: []string{"placements"},
-		Short:   "Say which clusters a Placement chooses, and why the others are not chosen",
-		Long: "Says of every cluster whether the Placement chooses it, and why or why not. With --cluster, it says everything about " +
-			"one cluster: what each filter says, the score by prioritizer, and its rank.\n\n" +
-			"It makes the decision anew, as of now, on what you may read on the hub, with the decision that is written as the " +
-			"previous one. If the outcome is another one, it says so. It names what you may not read, and changes nothing.",
+		Short:   "Explain which clusters a Placement selects, and why the others are not selected",
+		Long: "Shows, for every cluster, whether the Placement selects it, and why or why not. With --cluster, it shows " +
+			"everything about one cluster: the verdict of each filter, the score by prioritizer, and its rank.\n\n" +
+			"It makes the decision again, as of now, from what you may read on the hub, with the stored decision as the " +
+			"previous one. If the outcome differs, it says so. It names what you may not read, and changes nothing.",
 		Example: `  # Which clusters, and why not the others?
   capstan explain placement web -n team-a
 
@@ -70,7 +70,7 @@ func newPlacement(session *hub.Session) *cobra.Command {
 		RunE:              func(cmd *cobra.Command, args []string) error { return e.explainPlacement(cmd.Context(), args[0]) },
 	}
 	cmd.Flags().StringVarP(&e.namespace, "namespace", "n", "", "Namespace of the Placement (default: that of the kubeconfig's context)")
-	cmd.Flags().StringVar(&e.cluster, "cluster", "", "Say everything about this cluster")
+	cmd.Flags().StringVar(&e.cluster, "cluster", "", "Show everything about this cluster")
 	e.output.addFlag(cmd)
 	// The flags are there and have no other function: there is no error to expect.
 	_ = cmd.RegisterFlagCompletionFunc("namespace", complete.PlacementNamespaces(session))
@@ -90,7 +90,7 @@ func (e *explainCommand) explainPlacement(ctx context.Context, name string) erro
 	p := &clusterv1beta1.Placement{}
 	err = c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, p)
 	if apierrors.IsNotFound(err) && hub.IsKindServed(err) {
-		return exit.Next(fmt.Errorf("there is no placement %q in namespace %q", name, namespace), "\"capstan get placements -A\" lists those that there are.")
+		return exit.Next(fmt.Errorf("there is no placement %q in namespace %q", name, namespace), "\"capstan get placements -A\" lists those that exist.")
 	}
 	if err != nil {
 		return err
@@ -117,7 +117,7 @@ func (e *explainCommand) explainPlacement(ctx context.Context, name string) erro
 func (e *explainCommand) selectVerdict(o *placementOutcome, result scheduler.ScheduleResult, state *fleet.NamespaceState) error {
 	c, found := state.Clusters.ClusterNamed(e.cluster)
 	if !found {
-		return exit.Next(fmt.Errorf("there is no cluster %q", e.cluster), "\"capstan get clusters\" lists those that there are.")
+		return exit.Next(fmt.Errorf("there is no cluster %q", e.cluster), "\"capstan get clusters\" lists those that exist.")
 	}
 	for _, v := range o.Clusters {
 		if v.Name == e.cluster {
@@ -152,10 +152,10 @@ func staleDecisionReason(p *clusterv1beta1.Placement, o *placementOutcome) strin
 	case len(holdReasons(p)) > 0:
 		return "This is what would be chosen otherwise."
 	case !seen:
-		return "The hub's placement controller has not looked at the latest change of the placement yet: \"capstan doctor\" tells whether it runs."
+		return "The hub's placement controller has not processed the latest change of the placement yet: \"capstan doctor\" shows whether it is running."
 	case len(o.Unread) > 0:
 		return "That may be because of what could not be read here."
 	default:
-		return "If it stays so for more than a moment, see with \"capstan doctor\" whether the hub's placement controller runs."
+		return "If this persists, check with \"capstan doctor\" that the hub's placement controller is running."
 	}
 }

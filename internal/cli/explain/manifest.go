@@ -69,7 +69,7 @@ func readManifest(files []string, in io.Reader, namespace string) (*manifest, er
 
 // nothingToPlanError is the error for files that nothing can be said of.
 func nothingToPlanError() error {
-	return exit.Next(errors.New("there is nothing to plan in what -f names"), "Name files with Placements, policies, or objects that policies send to clusters.")
+	return exit.Next(errors.New("the files of -f contain nothing to plan"), "Name files with Placements, policies, or objects that policies send to clusters.")
 }
 
 // expand replaces folders with the files in them that kubectl would read.

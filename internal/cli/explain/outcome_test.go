@@ -48,7 +48,7 @@ func TestTheDifferenceToWhatIsWritten(t *testing.T) {
 	for _, row := range o.changeRows()[1:] {
 		rows = append(rows, strings.Join(row, "|"))
 	}
-	wantRows := []string{"~|a|0 canary|200|", "|b|1|200|", "+|c|1|100|", "-|gone|||it is not there any more"}
+	wantRows := []string{"~|a|0 canary|200|", "|b|1|200|", "+|c|1|100|", "-|gone|||it no longer exists"}
 	if diff := cmp.Diff(wantRows, rows); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -83,7 +83,7 @@ func TestWhenTimeAloneChangesTheOutcome(t *testing.T) {
 	o, _ := evaluatePlacement(p, state(view.Cluster{Name: "a", Taints: []view.Taint{gpu}}), nil, noon)
 	var text strings.Builder
 	o.printNotes(&text, noon)
-	if want := "In 40s a toleration or a score ends"; !strings.Contains(text.String(), want) {
+	if want := "In 40s a toleration or a score expires"; !strings.Contains(text.String(), want) {
 		t.Errorf("the notes do not say %q: %s", want, text.String())
 	}
 }
@@ -96,10 +96,10 @@ func TestWhyTheDecisionIsAnotherOne(t *testing.T) {
 		unread    []string
 		want      string
 	}{
-		"nobody has looked":    {reason: "the controller does not run, or has only just started", placement: clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Generation: 3}, Status: clusterv1beta1.PlacementStatus{Conditions: seen}}, want: "has not looked at the latest change"},
+		"nobody has looked":    {reason: "the controller does not run, or has only just started", placement: clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Generation: 3}, Status: clusterv1beta1.PlacementStatus{Conditions: seen}}, want: "has not processed the latest change"},
 		"scheduling is off":    {reason: "then it is no wonder", placement: clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{clusterv1beta1.AnnotationSchedulingDisable: "true"}}}, want: "otherwise"},
 		"something was hidden": {reason: "the hub sees it", placement: clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Status: clusterv1beta1.PlacementStatus{Conditions: seen}}, unread: []string{"x"}, want: "could not be read"},
-		"no reason is known":   {reason: "a moment, or a controller that hangs", placement: clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Status: clusterv1beta1.PlacementStatus{Conditions: seen}}, want: "for more than a moment"},
+		"no reason is known":   {reason: "a moment, or a controller that hangs", placement: clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Status: clusterv1beta1.PlacementStatus{Conditions: seen}}, want: "If this persists"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

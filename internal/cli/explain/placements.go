@@ -77,7 +77,7 @@ func (p *planCommand) planPlacements(ctx context.Context) (outcomes []*placement
 		o := p.evaluateTrial(t)
 		if len(o.Mistakes) > 0 {
 			failed = append(failed, &exit.Error{
-				Err: fmt.Errorf("placement %s/%s has mistakes", o.Namespace, o.Placement), Next: "Mend the fields in the file.",
+				Err: fmt.Errorf("placement %s/%s is invalid", o.Namespace, o.Placement), Next: "Fix the fields in the file.",
 			})
 		}
 		outcomes = append(outcomes, o)
@@ -92,7 +92,7 @@ func (p *planCommand) tryAll(ctx context.Context) (trials []*placementTrial, fai
 		t, err := tryPlacement(ctx, p.client, written)
 		switch {
 		case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-			failed = append(failed, &exit.Error{Err: err, Next: "Mend the field in the file."})
+			failed = append(failed, &exit.Error{Err: err, Next: "Fix the field in the file."})
 		case err != nil:
 			return nil, nil, err
 		default:
@@ -195,7 +195,7 @@ func (o *placementOutcome) changeRows() [][]string {
 	}
 	for _, name := range o.Difference.Remove {
 		if !known[name] {
-			rows = append(rows, []string{"-", name, "", "", "it is not there any more"})
+			rows = append(rows, []string{"-", name, "", "", "it no longer exists"})
 		}
 	}
 	return rows

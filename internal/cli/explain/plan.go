@@ -39,16 +39,20 @@ func NewPlanCommand(session *hub.Session) *cobra.Command {
 	p := &planCommand{session: session, states: map[string]*fleet.NamespaceState{}}
 	cmd := &cobra.Command{
 		Use:   "plan -f FILE...",
-		Short: "Say what would be different in which clusters if files were applied",
-		Long: "Says what would become of the clusters if the files were applied: + for a cluster that would be chosen, - for one that " +
-			"would not be any more, ~ for one where something would be different, and ! for one that cannot get what it is to have.\n\n" +
-			"Of a PropagationPolicy or ClusterPropagationPolicy it says which objects it would claim, in which clusters each of them would " +
-			"come and go, and how many replicas each cluster would have. Of an OverridePolicy or ClusterOverridePolicy it says which clusters " +
-			"would get another manifest, and of any other object which policy would send it where, and what goes along with it. --diff shows the " +
-			"difference of the manifests. --delete says what would become of the objects if the policies of the files were deleted instead. " +
-			"Of a Placement it says which clusters it would choose, with the ManagedClusterSets and ManagedClusterSetBindings of the files.\n\n" +
-			"It writes nothing: the hub checks the objects as dry runs, and the decisions are made here, by the hub's own engine, on what you " +
-			"may read. It names what you may not read. Who gets the last replica of a new object may still change, as its UID decides that.",
+		Short: "Preview what applying files would change in each cluster",
+		Long: "Shows how the clusters would change if the files were applied: + for a cluster that would be chosen, - for one " +
+			"that would no longer be chosen, ~ for one where something would change, and ! for one that cannot get what it " +
+			"should have.\n\n" +
+			"For a PropagationPolicy or ClusterPropagationPolicy, it shows which objects would be claimed, which clusters each " +
+			"of them would be added to or removed from, and how many replicas each cluster would have. For an OverridePolicy " +
+			"or ClusterOverridePolicy, it shows which clusters would get a different manifest, and for any other object, which " +
+			"policy would send it where, and what is sent along with it. --diff shows the differences between the manifests. " +
+			"--delete shows what would happen to the objects if the policies in the files were deleted instead. For a " +
+			"Placement, it shows which clusters would be chosen, taking into account the ManagedClusterSets and " +
+			"ManagedClusterSetBindings in the files.\n\n" +
+			"It writes nothing: the hub checks the objects as dry runs, and the hub's own engine makes the decisions on this " +
+			"machine, from what you may read. It names what you may not read. Which cluster gets the last replica of a new " +
+			"object may still change, because that depends on its UID.",
 		Example: `  # What would this change?
   capstan plan -f policy.yaml
 
@@ -69,7 +73,7 @@ func NewPlanCommand(session *hub.Session) *cobra.Command {
 	}
 	cmd.Flags().StringArrayVarP(&p.files, "filename", "f", nil, "File or folder with what would be applied, or - for the standard input; may be given several times")
 	cmd.Flags().StringVarP(&p.namespace, "namespace", "n", "", "Namespace of objects that do not name one (default: that of the kubeconfig's context)")
-	cmd.Flags().BoolVar(&p.diff, "diff", false, "Show how the manifests of clusters would be different")
+	cmd.Flags().BoolVar(&p.diff, "diff", false, "Show how the manifests of clusters would change")
 	cmd.Flags().BoolVar(&p.gone, "delete", false, "Plan the deletion of the policies of the files")
 	p.output.addFlag(cmd)
 	// The flag is there and has no other function: there is no error to expect.
@@ -82,7 +86,7 @@ func (p *planCommand) runPlan(ctx context.Context) error {
 		return err
 	}
 	if len(p.files) == 0 {
-		return exit.UsageError("name a file or folder by -f, or the standard input by -f -")
+		return exit.UsageError("name a file or folder with -f, or the standard input with -f -")
 	}
 	var err error
 	if p.manifest, err = readManifest(p.files, p.session.In, p.session.NamespaceOf(p.namespace)); err != nil {

@@ -33,7 +33,7 @@ func (f *outputFormat) addFlag(cmd *cobra.Command) {
 
 func (f outputFormat) checkFormat() error {
 	if f != "" && f != "json" && f != "yaml" {
-		return exit.UsageError("--output: there is no format %q; there are json and yaml", string(f))
+		return exit.UsageError("--output: unknown format %q; the formats are json and yaml", string(f))
 	}
 	return nil
 }
@@ -84,7 +84,7 @@ func (o *placementOutcome) formatHeadline() string {
 	if len(o.Stays) > 0 {
 		stays = "what is chosen stays: " + strings.Join(o.Stays, ", ")
 	}
-	return "its spec has mistakes, so " + stays
+	return "its spec is invalid, so " + stays
 }
 
 // printProblems prints the conditions that are not as they should be.
@@ -186,7 +186,7 @@ func (o *placementOutcome) printDifference(to io.Writer) {
 			parts = append(parts, change.sign+name)
 		}
 	}
-	fmt.Fprintf(to, "The decision that is written is another one. The difference to it: %s\n", strings.Join(parts, " "))
+	fmt.Fprintf(to, "The stored decision is a different one. Compared with it: %s\n", strings.Join(parts, " "))
 }
 
 func (o *placementOutcome) printNotes(to io.Writer, now time.Time) {
@@ -194,7 +194,7 @@ func (o *placementOutcome) printNotes(to io.Writer, now time.Time) {
 		fmt.Fprintln(to, note)
 	}
 	if o.Again != nil {
-		fmt.Fprintf(to, "In %s a toleration or a score ends, and it is decided again.\n", duration.HumanDuration(o.Again.Sub(now)))
+		fmt.Fprintf(to, "In %s a toleration or a score expires, and the decision is made again.\n", duration.HumanDuration(o.Again.Sub(now)))
 	}
 	for _, what := range o.Unread {
 		fmt.Fprintf(to, "You may not read %s.\n", what)

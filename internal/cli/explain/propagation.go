@@ -39,10 +39,11 @@ type propagation struct {
 func addObjects(explain *cobra.Command, session *hub.Session) {
 	p := &propagation{session: session}
 	explain.Use = "explain KIND NAME [-n NAMESPACE]"
-	explain.Long = "Follows an object of the hub to the clusters: over the policy that claims it, its binding, the decision for each cluster, " +
-		"and its works, to what the clusters say of it. At each step it says what is, and why: which policies come near and do not " +
-		"claim the object, which clusters were not chosen, which overrides were applied, and when a cluster was last seen.\n\n" +
-		"It needs no right but to read, names what you may not read, and changes nothing. Placements have a command of their own."
+	explain.Long = "Follows an object from the hub to the clusters: through the policy that claims it, its binding, the " +
+		"decision for each cluster, and its works, to what the clusters report. Each step shows the state and the reason: " +
+		"which policies nearly match but do not claim the object, which clusters were not chosen, which overrides were " +
+		"applied, and when a cluster was last heard from.\n\n" +
+		"It needs only permission to read, names what you may not read, and changes nothing. Placements have their own command."
 	explain.Example = `  # Where is it, and why is it not everywhere?
   capstan explain deployment web -n shop
 
@@ -73,7 +74,7 @@ func addObjects(explain *cobra.Command, session *hub.Session) {
 
 func (p *propagation) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&p.namespace, "namespace", "n", "", "Namespace of the object (default: that of the kubeconfig's context)")
-	cmd.Flags().StringVar(&p.cluster, "cluster", "", "Say everything about this cluster")
+	cmd.Flags().StringVar(&p.cluster, "cluster", "", "Show everything about this cluster")
 	p.output.addFlag(cmd)
 	// The flag is there and has no other function: there is no error to expect.
 	_ = cmd.RegisterFlagCompletionFunc("cluster", complete.ClusterNamesCompletion(p.session))
@@ -85,7 +86,7 @@ func newBinding(session *hub.Session) *cobra.Command {
 		Use:     "binding NAME [-n NAMESPACE]",
 		Aliases: []string{"bindings", "rb", "resourcebinding", "resourcebindings"},
 		Short:   "Follow the object of a ResourceBinding to the clusters",
-		Long:    "Says what \"capstan explain KIND NAME\" says, of the object of a ResourceBinding.",
+		Long:    "Shows what \"capstan explain KIND NAME\" shows, for the object of a ResourceBinding.",
 		Example: `  capstan explain binding web-deployment -n shop`,
 		Args:    args.One("the name of the binding"), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -104,7 +105,7 @@ func newClusterBinding(session *hub.Session) *cobra.Command {
 		Use:     "clusterbinding NAME",
 		Aliases: []string{"clusterbindings", "crb", "clusterresourcebinding", "clusterresourcebindings"},
 		Short:   "Follow the object of a ClusterResourceBinding to the clusters",
-		Long:    "Says what \"capstan explain KIND NAME\" says, of the object of a ClusterResourceBinding.",
+		Long:    "Shows what \"capstan explain KIND NAME\" shows, for the object of a ClusterResourceBinding.",
 		Example: `  capstan explain clusterbinding reader-clusterrole`,
 		Args:    args.One("the name of the binding"), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -113,7 +114,7 @@ func newClusterBinding(session *hub.Session) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&p.cluster, "cluster", "", "Say everything about this cluster")
+	cmd.Flags().StringVar(&p.cluster, "cluster", "", "Show everything about this cluster")
 	p.output.addFlag(cmd)
 	// The flag is there and has no other function: there is no error to expect.
 	_ = cmd.RegisterFlagCompletionFunc("cluster", complete.ClusterNamesCompletion(session))
@@ -149,7 +150,7 @@ func (p *propagation) explainPropagation(ctx context.Context, read func(context.
 	}
 	t := trace.BuildTrace(facts, p.session.Clock.Now())
 	if p.cluster != "" && !t.SelectCluster(p.cluster) {
-		return exit.Next(fmt.Errorf("there is nothing to say of cluster %q: it is not chosen, and has no work of the object", p.cluster), "\"capstan get clusters\" lists the clusters that there are.")
+		return exit.Next(fmt.Errorf("there is nothing to explain for cluster %q: it is not chosen, and has no work of the object", p.cluster), "\"capstan get clusters\" lists the clusters.")
 	}
 	return p.output.printFormatted(p.session, t, func() string {
 		if p.cluster != "" {
@@ -191,7 +192,7 @@ func explainAbsent(err error, title, namespace, name, resource string) error {
 		return err
 	}
 	if namespace == "" {
-		return exit.Next(fmt.Errorf("there is no %s %q", title, name), "\"kubectl get %s\" lists those that there are.", resource)
+		return exit.Next(fmt.Errorf("there is no %s %q", title, name), "\"kubectl get %s\" lists those that exist.", resource)
 	}
-	return exit.Next(fmt.Errorf("there is no %s %q in namespace %q", title, name, namespace), "\"kubectl get %s -A\" lists those that there are.", resource)
+	return exit.Next(fmt.Errorf("there is no %s %q in namespace %q", title, name, namespace), "\"kubectl get %s -A\" lists those that exist.", resource)
 }

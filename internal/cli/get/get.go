@@ -66,7 +66,7 @@ func (l *listCommand) addFlags(cmd *cobra.Command) {
 	l.printing.TemplatePrinterFlags.AddFlags(cmd)
 	formats := append([]string{"wide"}, l.printing.AllowedFormats()...)
 	cmd.Flags().StringVarP(&l.output, "output", "o", "", "Output format. One of: ("+strings.Join(formats, ", ")+")")
-	cmd.Flags().StringVarP(&l.selector, "selector", "l", "", "Labels that objects must have, such as env=prod,tier!=test")
+	cmd.Flags().StringVarP(&l.selector, "selector", "l", "", "Select objects by labels, such as env=prod,tier!=test")
 	cmd.Flags().BoolVar(&l.noHeaders, "no-headers", false, "Omit the header line of tables")
 	cmd.Flags().BoolVarP(&l.watch, "watch", "w", false, "After the list, show each object again whenever it changes, until Ctrl-C")
 	// The flag is there and has no other function: there is no error to expect.
@@ -188,9 +188,9 @@ func (l *listCommand) listObjects(
 func (l *listCommand) missingError(namespace, name string) error {
 	one := strings.TrimSuffix(l.resource, "s")
 	if namespace != "" {
-		return exit.Next(fmt.Errorf("there is no %s %q %s %q", one, name, l.within, namespace), "\"capstan get %s -n %s\" lists those that there are.", l.resource, namespace)
+		return exit.Next(fmt.Errorf("there is no %s %q %s %q", one, name, l.within, namespace), "\"capstan get %s -n %s\" lists those that exist.", l.resource, namespace)
 	}
-	return exit.Next(fmt.Errorf("there is no %s %q", one, name), "\"capstan get %s\" lists those that there are.", l.resource)
+	return exit.Next(fmt.Errorf("there is no %s %q", one, name), "\"capstan get %s\" lists those that exist.", l.resource)
 }
 
 // printObjects prints the objects themselves: one alone if it was asked for by its

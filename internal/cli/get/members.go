@@ -136,7 +136,7 @@ func (r *objectReading) checkClustersExist(ctx context.Context) error {
 	for _, name := range r.clusters {
 		err := r.client.Get(ctx, client.ObjectKey{Name: name}, &clusterv1.ManagedCluster{})
 		if apierrors.IsNotFound(err) && hub.IsKindServed(err) {
-			return exit.Next(fmt.Errorf("there is no cluster %q", name), "\"capstan get clusters\" lists those that there are.")
+			return exit.Next(fmt.Errorf("there is no cluster %q", name), "\"capstan get clusters\" lists those that exist.")
 		}
 		if err != nil && !apierrors.IsForbidden(err) {
 			return err

@@ -58,11 +58,11 @@ type objectsCommand struct {
 func addObjects(get *cobra.Command, session *hub.Session) {
 	o := &objectsCommand{session: session}
 	get.Use = "get KIND [NAME...] [-s karmada|members|all]"
-	get.Long = "Lists objects of any kind: those on the hub, and with -s members or -s all those that it has sent to clusters, whether by policies or in " +
-		"works. Members are not asked: of an object in a cluster, the table has what the cluster has reported to the hub. \"-\" is what the hub does not know, " +
-		"and what a cluster has by other means is not listed.\n\n" +
-		"ADOPTION is Y if the object in the cluster is managed from the hub, N if there is one that is somebody else's, and - if that is not known. " +
-		"Clusters, works and placements have commands of their own."
+	get.Long = "Lists objects of any kind: those on the hub, and with -s members or -s all those that it has sent to clusters, " +
+		"whether by policies or in works. Members are not queried: for an object in a cluster, the table shows what the " +
+		"cluster has reported to the hub. \"-\" means unknown. Objects that the hub has not sent are not listed.\n\n" +
+		"ADOPTION is Y if the object in the cluster is managed from the hub, N if it belongs to somebody else, and - if that " +
+		"is unknown. Clusters, works and placements have their own commands."
 	get.Example = `  # The Deployments of a namespace on the hub
   capstan get deployments -n shop
 
@@ -91,7 +91,7 @@ func addObjects(get *cobra.Command, session *hub.Session) {
 	flags.StringSliceVarP(&o.clusters, "clusters", "C", nil, "Only these clusters; without -s, this is -s members")
 	flags.StringVarP(&o.namespace, "namespace", "n", "", "Namespace of the objects (default: that of the kubeconfig's context)")
 	flags.BoolVarP(&o.all, "all-namespaces", "A", false, "List the objects of all namespaces")
-	flags.StringVarP(&o.selector, "selector", "l", "", "Labels that objects must have on the hub, such as env=prod,tier!=test")
+	flags.StringVarP(&o.selector, "selector", "l", "", "Select objects by their labels on the hub, such as env=prod,tier!=test")
 	flags.BoolVar(&o.noHeaders, "no-headers", false, "Omit the header line of tables")
 	flags.StringVarP(&o.output, "output", "o", "", "Output format. One of: ("+strings.Join(objectFormats(), ", ")+")")
 	// The flags are there and have no other function: there is no error to expect.
@@ -107,13 +107,13 @@ func objectFormats() []string { return []string{"wide", "json", "yaml", "name"} 
 func (o *objectsCommand) checkFlags() error {
 	switch {
 	case !slices.Contains(scopes(), o.scope):
-		return exit.UsageError("--operation-scope: there is no scope %q; there are %s. The address of the hub's API server is --server here", o.scope, strings.Join(scopes(), ", "))
+		return exit.UsageError("--operation-scope: unknown scope %q; the scopes are %s. The address of the hub's API server is --server here", o.scope, strings.Join(scopes(), ", "))
 	case o.scope == scopeHub && len(o.clusters) > 0:
 		return exit.UsageError("--clusters names members: use it with -s %s or -s %s", scopeMembers, scopeAll)
 	case o.all && o.namespace != "":
 		return exit.UsageError("--namespace and --all-namespaces cannot be given together")
 	case o.output != "" && !slices.Contains(objectFormats(), o.output):
-		return exit.UsageError("--output: there is no format %q; there are %s", o.output, strings.Join(objectFormats(), ", "))
+		return exit.UsageError("--output: unknown format %q; the formats are %s", o.output, strings.Join(objectFormats(), ", "))
 	case len(o.names) > 0 && o.selector != "":
 		return exit.UsageError("names and --selector cannot be given together")
 	case len(o.names) > 0 && o.all:
@@ -185,7 +185,7 @@ func (o *objectsCommand) reportRows(r *objectReading) error {
 		fmt.Fprintf(o.session.ErrOut, "You may not read %s.\n", what)
 	}
 	if o.scope != scopeHub {
-		fmt.Fprintln(o.session.ErrOut, "Members were not asked: this is what they have reported of what the hub has sent there.")
+		fmt.Fprintln(o.session.ErrOut, "Members were not queried: this is what they have reported about what the hub has sent there.")
 	}
 	var missing []error
 	for _, name := range o.names {
@@ -211,7 +211,7 @@ func (o *objectsCommand) missingError(name string) error {
 		where = fmt.Sprintf("in namespace %q %s", o.namespace, where)
 		next = next + " -n " + o.namespace
 	}
-	return exit.Next(fmt.Errorf("there is no %s %q %s", kind, name, where), "%q lists those that there are.", next)
+	return exit.Next(fmt.Errorf("there is no %s %q %s", kind, name, where), "%q lists those that exist.", next)
 }
 
 func (o *objectsCommand) printRows(rows []objectRow) error {

@@ -78,7 +78,7 @@ func (w *watchPrinter) followChanges(ctx context.Context, events <-chan watch.Ev
 }
 
 // errEnded is for a watch that the API server cannot go on with.
-var errEnded = errors.New("the hub cannot tell any more what has changed since the last line")
+var errEnded = errors.New("the hub can no longer tell what has changed since the last line")
 
 // nextChanges waits for a change, and returns it with those that have come with it.
 func nextChanges(ctx context.Context, events <-chan watch.Event) ([]unstructured.Unstructured, error) {

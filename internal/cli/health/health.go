@@ -38,7 +38,7 @@ const (
 	// NotSeen: the agent has not looked at the work yet, or the placement controller
 	// at the placement.
 	NotSeen = "NotSeen"
-	// OutOfDate: it has not looked at the latest change yet.
+	// OutOfDate: it has not processed the latest change yet.
 	OutOfDate = "OutOfDate"
 )
 
@@ -53,7 +53,7 @@ type ReadinessState struct {
 var ready = ReadinessState{Ready: metav1.ConditionTrue}
 
 // ClusterReadiness says how a cluster is: it is ready if the hub has accepted it, its
-// agent has joined and says that its API server is well.
+// agent has joined and says that its API server is healthy.
 func ClusterReadiness(cluster *clusterv1.ManagedCluster) ReadinessState {
 	find := func(kind string) *metav1.Condition { return meta.FindStatusCondition(cluster.Status.Conditions, kind) }
 	accepted := find(clusterv1.ManagedClusterConditionHubAccepted)
@@ -62,9 +62,9 @@ func ClusterReadiness(cluster *clusterv1.ManagedCluster) ReadinessState {
 	case !cluster.DeletionTimestamp.IsZero():
 		return deletingState(find(clusterv1.ManagedClusterConditionDeleting))
 	case !cluster.Spec.HubAcceptsClient && accepted != nil && (accepted.Status == metav1.ConditionTrue || accepted.Reason == Denied):
-		return ReadinessState{metav1.ConditionFalse, Denied, fmt.Sprintf("an administrator of the hub denied it; \"capstan accept %s\" lets it in again", cluster.Name)}
+		return ReadinessState{metav1.ConditionFalse, Denied, fmt.Sprintf("an administrator of the hub denied it; \"capstan accept %s\" accepts it again", cluster.Name)}
 	case !cluster.Spec.HubAcceptsClient:
-		return ReadinessState{metav1.ConditionFalse, WaitingForAcceptance, fmt.Sprintf("\"capstan accept %s\" lets it in", cluster.Name)}
+		return ReadinessState{metav1.ConditionFalse, WaitingForAcceptance, fmt.Sprintf("\"capstan accept %s\" accepts it", cluster.Name)}
 	case accepted == nil:
 		return ReadinessState{metav1.ConditionUnknown, AcceptancePending, "the hub's registration controller has not acted on the acceptance yet"}
 	case accepted.Status != metav1.ConditionTrue:
@@ -72,7 +72,7 @@ func ClusterReadiness(cluster *clusterv1.ManagedCluster) ReadinessState {
 	case !meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionJoined):
 		return ReadinessState{metav1.ConditionFalse, WaitingForAgent, "no agent has joined as this cluster yet"}
 	case available == nil:
-		return ReadinessState{metav1.ConditionUnknown, NoReport, "its agent has not said yet how it is"}
+		return ReadinessState{metav1.ConditionUnknown, NoReport, "its agent has not reported the cluster's health yet"}
 	case available.Status != metav1.ConditionTrue:
 		return conditionReadiness(available)
 	}
@@ -90,9 +90,9 @@ func WorkReadiness(work *workv1.ManifestWork) ReadinessState {
 	applied := meta.FindStatusCondition(conditions, workv1.ManifestWorkConditionApplied)
 	switch {
 	case applied == nil:
-		return ReadinessState{metav1.ConditionUnknown, NotSeen, "the agent of the cluster has not looked at it yet"}
+		return ReadinessState{metav1.ConditionUnknown, NotSeen, "the agent of the cluster has not processed it yet"}
 	case applied.ObservedGeneration < work.Generation:
-		return ReadinessState{metav1.ConditionUnknown, OutOfDate, "the agent of the cluster has not looked at the latest change yet"}
+		return ReadinessState{metav1.ConditionUnknown, OutOfDate, "the agent of the cluster has not processed the latest change yet"}
 	}
 	return conditionsReadiness(conditions)
 }
@@ -110,9 +110,9 @@ func PlacementReadiness(p *clusterv1beta1.Placement) ReadinessState {
 	case misconfigured != nil && misconfigured.Status == metav1.ConditionTrue && misconfigured.ObservedGeneration >= p.Generation:
 		return ReadinessState{metav1.ConditionFalse, misconfigured.Reason, misconfigured.Message}
 	case satisfied == nil:
-		return ReadinessState{metav1.ConditionUnknown, NotSeen, "the placement controller of the hub has not looked at it yet"}
+		return ReadinessState{metav1.ConditionUnknown, NotSeen, "the placement controller of the hub has not processed it yet"}
 	case satisfied.ObservedGeneration < p.Generation:
-		return ReadinessState{metav1.ConditionUnknown, OutOfDate, "the placement controller of the hub has not looked at the latest change yet"}
+		return ReadinessState{metav1.ConditionUnknown, OutOfDate, "the placement controller of the hub has not processed the latest change yet"}
 	case satisfied.Status != metav1.ConditionTrue:
 		return conditionReadiness(satisfied)
 	}
@@ -129,10 +129,10 @@ func ReplicaSetReadiness(set *workv1alpha1.ManifestWorkReplicaSet) ReadinessStat
 		c := meta.FindStatusCondition(set.Status.Conditions, kind)
 		switch {
 		case c == nil && len(set.Status.Conditions) == 0:
-			return ReadinessState{metav1.ConditionUnknown, NotSeen, "the work controller of the hub has not looked at it yet"}
+			return ReadinessState{metav1.ConditionUnknown, NotSeen, "the work controller of the hub has not processed it yet"}
 		case c == nil: // another one says why
 		case c.ObservedGeneration < set.Generation:
-			return ReadinessState{metav1.ConditionUnknown, OutOfDate, "the work controller of the hub has not looked at the latest change yet"}
+			return ReadinessState{metav1.ConditionUnknown, OutOfDate, "the work controller of the hub has not processed the latest change yet"}
 		case c.Status != metav1.ConditionTrue:
 			return conditionReadiness(c)
 		}
@@ -143,7 +143,7 @@ func ReplicaSetReadiness(set *workv1alpha1.ManifestWorkReplicaSet) ReadinessStat
 // ObjectReadiness says how one object of a work is.
 func ObjectReadiness(conditions []metav1.Condition) ReadinessState {
 	if len(conditions) == 0 {
-		return ReadinessState{metav1.ConditionUnknown, NotSeen, "the agent of the cluster has not looked at it yet"}
+		return ReadinessState{metav1.ConditionUnknown, NotSeen, "the agent of the cluster has not processed it yet"}
 	}
 	return conditionsReadiness(conditions)
 }

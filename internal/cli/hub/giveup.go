@@ -38,7 +38,7 @@ func GiveUp(ctx context.Context, c client.Client, name string, after time.Durati
 		err = c.Patch(ctx, cluster, client.MergeFrom(before))
 	}
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("have the hub give up cluster %q if it is not heard of: %w", name, err)
+		return fmt.Errorf("have the hub give up cluster %q if it is unreachable: %w", name, err)
 	}
 	return nil
 }

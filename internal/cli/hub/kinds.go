@@ -109,5 +109,5 @@ func singleResource(name, group string, found []schema.GroupVersionResource) (sc
 		return found[0], nil
 	}
 	slices.Sort(all)
-	return schema.GroupVersionResource{}, exit.Next(fmt.Errorf("%q may be any of %s", name, strings.Join(all, ", ")), "Say which of them, with the group.")
+	return schema.GroupVersionResource{}, exit.Next(fmt.Errorf("%q may be any of %s", name, strings.Join(all, ", ")), "Name one of them with its group.")
 }

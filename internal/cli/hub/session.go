@@ -67,10 +67,10 @@ func (s *Session) AskYesNo(question string) (yes, asked bool) {
 func hubMessageWords() access.MessageWords {
 	return access.MessageWords{
 		Cluster: "the hub", Kubeconfig: "--kubeconfig", Context: "--context", Server: "--server",
-		Missing:  "Give the kubeconfig of the hub by --kubeconfig FILE or $KUBECONFIG; the default is ~/.kube/config. Without a hub yet, make a cluster one: see docs/cli.md.",
-		Slow:     "Try again, with more time by --request-timeout.",
+		Missing:  "Give the kubeconfig of the hub with --kubeconfig FILE or $KUBECONFIG; the default is ~/.kube/config. Without a hub yet, make a cluster one: see docs/cli.md.",
+		Slow:     "Try again, with more time with --request-timeout.",
 		Webhooks: "The hub's webhooks do not answer: look at the pods in namespace open-cluster-management-hub, and at \"kubectl describe clustermanager\".",
-		Kinds:    "is no hub of Capstan: it does not know the kinds of one",
+		Kinds:    "is not a Capstan hub: it does not serve the kinds of one",
 		Other:    "Choose the hub with --context, or turn this cluster into one with \"capstan init\". If a hub is being installed, wait until its ClusterManager is Applied.",
 		Code:     exit.NoHub,
 	}

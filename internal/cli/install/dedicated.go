@@ -31,7 +31,7 @@ func FindDedicated(ctx context.Context, session *hub.Session, key client.ObjectK
 	switch err := c.Get(ctx, key, cp); {
 	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
 		return nil, nil, exit.Next(fmt.Errorf("%s has no dedicated hub %q", session.DescribeTarget(), key.Name),
-			"\"kubectl get controlplanes -A\" on its host lists those that there are. Choose the host by --context and the hub by --name.")
+			"\"kubectl get controlplanes -A\" on its host lists those that exist. Choose the host with --context and the hub with --name.")
 	case err != nil:
 		return nil, nil, fmt.Errorf("read ControlPlane %q: %w", key, err)
 	}

@@ -120,7 +120,7 @@ func (o Operator) ListComponents(ctx context.Context, c client.Reader) ([]Compon
 // AwaitComponents waits until all that the operator has made runs, and nothing of it
 // with the former image.
 func (w Waiter) AwaitComponents(ctx context.Context, o Operator, former string) error {
-	next := "Nothing has to be undone: the same command goes on from there. \"kubectl get pods -A\" tells more."
+	next := "Nothing has to be undone: the same command continues from there. \"kubectl get pods -A\" shows more."
 	return w.pollState(ctx, "what the operator "+o.name+" has installed", next, func(ctx context.Context) (waitState, error) {
 		components, err := o.ListComponents(ctx, w.Client)
 		if err != nil {
@@ -129,7 +129,7 @@ func (w Waiter) AwaitComponents(ctx context.Context, o Operator, former string) 
 		for _, c := range components {
 			switch {
 			case former != "" && c.Image == former:
-				return waitState{why: fmt.Sprintf("%s has the former image", c.Key)}, nil
+				return waitState{why: fmt.Sprintf("%s has the previous image", c.Key)}, nil
 			case !c.state.done:
 				return w.withPods(ctx, waitState{why: fmt.Sprintf("%s: %s", c.Key, c.state.why)}, c.Key.Namespace, nil)
 			}

@@ -42,7 +42,7 @@ func rolloutState(d *appsv1.Deployment) waitState {
 		}
 		return s
 	case status.Replicas > status.UpdatedReplicas:
-		return waitState{why: "pods of the former state are still there"}
+		return waitState{why: "pods of the previous revision still exist"}
 	default:
 		return waitState{done: true}
 	}
@@ -140,7 +140,7 @@ func conditionState(generation, observed int64, conditions []metav1.Condition, a
 			return waitState{why: fmt.Sprintf("%s: %s", c.Reason, c.Message)}
 		}
 		if c == nil {
-			return waitState{why: "its operator has not begun with it yet"}
+			return waitState{why: "its operator has not started on it yet"}
 		}
 		if c.Status != w.status {
 			return waitState{why: "its operator has not seen the latest change yet"}
@@ -174,7 +174,7 @@ func podTrouble(pod *corev1.Pod) string {
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-			return "no node takes the pod: " + c.Message
+			return "the pod cannot be scheduled: " + c.Message
 		}
 	}
 	for _, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {

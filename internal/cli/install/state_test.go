@@ -38,7 +38,7 @@ func TestRolloutIsDoneWhenAllPodsAreOfThePresentState(t *testing.T) {
 		"a change that nobody has seen":   {deployment(2, 2, 2, 2), "controller manager"},
 		"one does not run":                {deployment(3, 2, 2, 1), "1 of 2 pods run"},
 		"one is of the former state":      {deployment(3, 2, 1, 2), "1 of 2 pods run"},
-		"one of the former state is left": {deployment(3, 3, 2, 2), "former state"},
+		"one of the former state is left": {deployment(3, 3, 2, 2), "previous revision"},
 		"pods are refused":                {refused, "0 of 2 pods run: exceeded quota"},
 	}
 	for name, c := range cases {
@@ -95,7 +95,7 @@ func TestHubWorksWhenItsConditionsSaySo(t *testing.T) {
 		why    string // empty when it is done
 	}{
 		"it works":                 {func(*operatorv1.ClusterManager) {}, ""},
-		"nobody has seen it":       {func(cm *operatorv1.ClusterManager) { cm.Status = operatorv1.ClusterManagerStatus{} }, "not begun with it"},
+		"nobody has seen it":       {func(cm *operatorv1.ClusterManager) { cm.Status = operatorv1.ClusterManagerStatus{} }, "not started on it"},
 		"a change is not seen":     {func(cm *operatorv1.ClusterManager) { cm.Status.ObservedGeneration = 1 }, "has not seen the latest change"},
 		"something is not applied": {func(cm *operatorv1.ClusterManager) { cm.Status.Conditions[0].Status = "False" }, "RApplied: message"},
 		"pods are rolling":         {func(cm *operatorv1.ClusterManager) { cm.Status.Conditions[1].Status = "True" }, "RProgressing: message"},
@@ -134,9 +134,9 @@ func TestAControlPlaneIsWaitedForUnlessSomethingIsWrong(t *testing.T) {
 	}{
 		"it works":                    {conditions: []metav1.Condition{available, kubeconfig}},
 		"its address changes":         {conditions: []metav1.Condition{available, kubeconfig}, moving: true, why: "address"},
-		"nobody has begun":            {why: "not begun"},
+		"nobody has begun":            {why: "not started"},
 		"it starts":                   {conditions: []metav1.Condition{starting, kubeconfig}, why: "Installing: message"},
-		"the kubeconfig is missing":   {conditions: []metav1.Condition{available}, why: "not begun"},
+		"the kubeconfig is missing":   {conditions: []metav1.Condition{available}, why: "not started"},
 		"pods are missing":            {conditions: []metav1.Condition{starting, kubeconfig, degraded("PodsNotReady")}, why: "PodsNotReady: message"},
 		"an image cannot be pulled":   {conditions: []metav1.Condition{starting, degraded("ImagePullFailed")}, why: "ImagePullFailed: message", stuck: podsFail, explained: true},
 		"a container crashes":         {conditions: []metav1.Condition{starting, degraded("PodsCrashing")}, why: "PodsCrashing: message", stuck: podsFail, explained: true},
@@ -199,7 +199,7 @@ func TestTroubleOfPodsIsToldOnce(t *testing.T) {
 		"none":                    {nil, ""},
 		"only starting":           {[]corev1.Pod{waiting("ContainerCreating", nil)}, ""},
 		"going":                   {[]corev1.Pod{going}, ""},
-		"no node":                 {[]corev1.Pod{unscheduled, unscheduled}, "no node takes the pod: 0/3 nodes are available"},
+		"no node":                 {[]corev1.Pod{unscheduled, unscheduled}, "the pod cannot be scheduled: 0/3 nodes are available"},
 		"no image":                {[]corev1.Pod{waiting("ImagePullBackOff", nil), waiting("ErrImagePull", nil)}, "the image example.com/i:1 cannot be pulled: is it on the nodes, or in a registry that they reach?"},
 		"it ends again and again": {[]corev1.Pod{waiting("CrashLoopBackOff", &corev1.ContainerStateTerminated{ExitCode: 2, Message: "no such flag\n"})}, "container c: CrashLoopBackOff: terminated with exit code 2 no such flag"},
 		"several reasons":         {[]corev1.Pod{waiting("A", nil), waiting("B", nil), waiting("C", nil), waiting("D", nil)}, "container c: A; container c: B; container c: C; …"},

@@ -77,7 +77,7 @@ func (w Waiter) pollState(ctx context.Context, what, next string, look func(cont
 		case stuckSince.IsZero():
 			stuckSince = time.Now()
 		case time.Since(stuckSince) > min(s.stuck, w.Timeout):
-			return exit.Next(fmt.Errorf("%s does not get on: %s", what, last), "%s", next)
+			return exit.Next(fmt.Errorf("%s is stuck: %s", what, last), "%s", next)
 		}
 		timer := time.NewTimer(lookEvery)
 		select {

@@ -44,9 +44,9 @@ func (o *interpretOptions) runOperation(ctx context.Context, session *hub.Sessio
 	case len(o.files) > 0 && len(result.By) == 0, errors.Is(err, interpreters.ErrNobody):
 		return o.nobodyAnswersError(operation, about)
 	case errors.Is(err, interpreters.ErrWebhook):
-		return exit.Next(err, "With -f, scripts of files answer instead.")
+		return exit.Next(err, "With -f, the scripts in the files are used instead.")
 	case err != nil:
-		return exit.Next(err, "\"capstan interpret --show-doc --operation %s\" tells what its function gets and returns.", operation)
+		return exit.Next(err, "\"capstan interpret --show-doc --operation %s\" describes what its function gets and returns.", operation)
 	}
 	if o.format == "" {
 		by := strings.Join(result.By, " and ")
@@ -81,7 +81,7 @@ func (o *interpretOptions) readInterpreters(ctx context.Context, session *hub.Se
 		}
 		err = failed
 	}
-	fmt.Fprintf(session.ErrOut, "The customizations of the hub are not known, and do not count here: %v\n", session.ExplainError(err))
+	fmt.Fprintf(session.ErrOut, "The customizations of the hub could not be read, and do not count here: %v\n", session.ExplainError(err))
 	return interpreters.NewKnownInterpreters(nil, session.Clock.Now, true), nil //nolint:contextcheck // scripts run later, and have a time limit of their own
 }
 
@@ -89,7 +89,7 @@ func (o *interpretOptions) readInterpreters(ctx context.Context, session *hub.Se
 func (o *interpretOptions) nobodyAnswersError(operation interpreters.Operation, about *unstructured.Unstructured) error {
 	kind := fmt.Sprintf("%s of %s", about.GetKind(), about.GetAPIVersion())
 	if len(o.files) == 0 {
-		return exit.Next(fmt.Errorf("nobody answers %s for %s", operation, kind),
+		return exit.Next(fmt.Errorf("nothing interprets %s for %s", operation, kind),
 			"A ResourceInterpreterCustomization with spec.customizations.%s does: see \"capstan interpret --show-doc\".", operation.Script())
 	}
 	return exit.Next(fmt.Errorf("no customization of the files has spec.customizations.%s for %s", operation.Script(), kind),

@@ -60,7 +60,7 @@ func (o *interpretOptions) checkCustomizations(session *hub.Session) error {
 		wrong += v.countMistakes()
 	}
 	if wrong > 0 {
-		return exit.Next(errors.New(countNoun(wrong, "mistake")), "Mend what is said of each. \"capstan interpret --show-doc\" tells what the functions get and return.")
+		return exit.Next(errors.New(countNoun(wrong, "mistake")), "Fix what is reported for each. \"capstan interpret --show-doc\" describes what the functions get and return.")
 	}
 	return nil
 }
@@ -120,7 +120,7 @@ func formatVerdicts(all []customizationVerdict) string {
 		if i > 0 {
 			fmt.Fprintln(&b)
 		}
-		state := "it is right"
+		state := "it is valid"
 		if n := v.countMistakes(); n > 0 {
 			state = countNoun(n, "mistake")
 		}

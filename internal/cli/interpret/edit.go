@@ -44,7 +44,7 @@ func (o *interpretOptions) editCustomization(ctx context.Context, session *hub.S
 	err = c.Get(ctx, client.ObjectKey{Name: name}, before)
 	if apierrors.IsNotFound(err) {
 		return exit.Next(fmt.Errorf("there is no ResourceInterpreterCustomization %q on the hub", name),
-			"\"kubectl get ric\" lists those that there are; \"kubectl create -f\" creates one.")
+			"\"kubectl get ric\" lists those that exist; \"kubectl create -f\" creates one.")
 	}
 	if err != nil {
 		return err
@@ -193,13 +193,13 @@ func (o *interpretOptions) saveUnwritten(written []byte, why error) error {
 	if err = errors.Join(err, file.Close()); err != nil {
 		return errors.Join(why, err)
 	}
-	return exit.Next(fmt.Errorf("nothing was written to the hub: %w", why), "What you have written is in %s: \"capstan interpret -f %s --check\" checks it.", file.Name(), file.Name())
+	return exit.Next(fmt.Errorf("nothing was written to the hub: %w", why), "Your changes are saved in %s: \"capstan interpret -f %s --check\" checks it.", file.Name(), file.Name())
 }
 
 // saveRefused keeps what the hub does not take.
 func (o *interpretOptions) saveRefused(err error, name string, after *configv1alpha1.ResourceInterpreterCustomization) error {
 	if apierrors.IsConflict(err) {
-		err = fmt.Errorf("somebody else has changed ResourceInterpreterCustomization %q meanwhile: edit it again: %w", name, err)
+		err = fmt.Errorf("ResourceInterpreterCustomization %q was changed meanwhile: edit it again: %w", name, err)
 	}
 	written, encoding := sigsyaml.Marshal(after)
 	if encoding != nil {

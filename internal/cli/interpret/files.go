@@ -96,17 +96,17 @@ func (o *interpretOptions) customizations(in io.Reader) ([]configv1alpha1.Resour
 		for _, document := range flattenLists(written) {
 			c := configv1alpha1.ResourceInterpreterCustomization{}
 			if err := sigsyaml.Unmarshal(document, &c.TypeMeta); err != nil || c.GroupVersionKind() != kind {
-				return nil, exit.Next(fmt.Errorf("%s has something else than a ResourceInterpreterCustomization of %s", inputName(file), configv1alpha1.GroupVersion),
-					"Give customizations by -f, and objects by --desired-file or --observed-file.")
+				return nil, exit.Next(fmt.Errorf("%s contains something other than a ResourceInterpreterCustomization of %s", inputName(file), configv1alpha1.GroupVersion),
+					"Give customizations with -f, and objects with --desired-file or --observed-file.")
 			}
 			if err := sigsyaml.UnmarshalStrict(document, &c); err != nil {
-				return nil, exit.Next(fmt.Errorf("%s: %w", inputName(file), err), "\"capstan interpret --show-doc\" lists the fields that there are.")
+				return nil, exit.Next(fmt.Errorf("%s: %w", inputName(file), err), "\"capstan interpret --show-doc\" lists the fields.")
 			}
 			all = append(all, c)
 		}
 	}
 	if len(all) == 0 {
-		return nil, exit.Next(errors.New("there is no ResourceInterpreterCustomization in what -f names"), "Name files that have some, or - for the standard input.")
+		return nil, exit.Next(errors.New("the files of -f contain no ResourceInterpreterCustomization"), "Name files that have some, or - for the standard input.")
 	}
 	return all, nil
 }
@@ -140,15 +140,15 @@ func readObject(file string, in io.Reader) (*unstructured.Unstructured, error) {
 		return nil, err
 	}
 	if len(all) != 1 {
-		return nil, exit.Next(fmt.Errorf("%s has %d objects", inputName(file), len(all)), "An operation is about one object: give a file with that.")
+		return nil, exit.Next(fmt.Errorf("%s has %d objects", inputName(file), len(all)), "An operation works on one object: give a file with just that one.")
 	}
 	content := map[string]any{}
 	if err := decodeYAML(all[0], &content); err != nil {
-		return nil, exit.Next(fmt.Errorf("%s is no object: %w", inputName(file), err), "Give the object as \"kubectl get -o yaml\" prints it.")
+		return nil, exit.Next(fmt.Errorf("%s is not an object: %w", inputName(file), err), "Give the object as \"kubectl get -o yaml\" prints it.")
 	}
 	o := &unstructured.Unstructured{Object: content}
 	if o.GetAPIVersion() == "" || o.GetKind() == "" {
-		return nil, exit.Next(fmt.Errorf("the object of %s has no apiVersion or no kind", inputName(file)), "They tell who interprets it.")
+		return nil, exit.Next(fmt.Errorf("the object of %s has no apiVersion or no kind", inputName(file)), "They determine how it is interpreted.")
 	}
 	return o, nil
 }

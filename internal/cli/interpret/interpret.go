@@ -39,12 +39,13 @@ func NewInterpretCommand(session *hub.Session) *cobra.Command {
 	o := &interpretOptions{}
 	cmd := &cobra.Command{
 		Use:   "interpret [NAME] [-f FILE] (--check | --operation OPERATION | --edit | --show-doc)",
-		Short: "Check, try and edit scripts that say what the objects of a kind mean",
-		Long: "Works on ResourceInterpreterCustomizations, the scripts of which say what the objects of a kind mean.\n\n" +
-			"--check compiles all scripts of the files. --operation runs one operation on objects of files, within the limits of the hub, and " +
-			"prints the answer. With -f, the scripts of the files answer, and no hub is needed. Without -f, those answer that do so on the hub: its " +
-			"customizations, and what Capstan knows of the kind. --edit opens a customization of the hub in an editor ($KUBE_EDITOR, $EDITOR or vi), and " +
-			"writes it only if its scripts compile. --show-doc tells what the function of each operation gets and returns.\n\n" +
+		Short: "Validate, run and edit resource interpreter customizations",
+		Long: "Works on ResourceInterpreterCustomizations, whose scripts define how objects of a kind are interpreted.\n\n" +
+			"--check compiles all scripts in the files. --operation runs one operation on objects from files, within the " +
+			"limits of the hub, and prints the result. With -f, the scripts in the files are used, and no hub is needed. " +
+			"Without -f, the interpreters of the hub are used: its customizations, and those that ship with Capstan. --edit " +
+			"opens a customization of the hub in an editor ($KUBE_EDITOR, $EDITOR or vi), and saves it only if its scripts " +
+			"compile. --show-doc describes what the function of each operation gets and returns.\n\n" +
 			"The operations are " + strings.Join(interpreters.OperationNames(), ", ") + ".",
 		Example: `  # Do the scripts compile?
   capstan interpret -f customization.yaml --check
@@ -78,10 +79,10 @@ func NewInterpretCommand(session *hub.Session) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringSliceVarP(&o.files, "filename", "f", nil, "File with customizations, or - for the standard input; may be given several times")
-	flags.BoolVar(&o.check, "check", false, "Compile the scripts of the files, and say what is wrong with them")
+	flags.BoolVar(&o.check, "check", false, "Compile the scripts in the files, and report what is wrong with them")
 	flags.StringVar(&o.operation, "operation", "", "Operation to run. One of: ("+strings.Join(interpreters.OperationNames(), ", ")+")")
 	flags.BoolVar(&o.edit, "edit", false, "Edit a customization of the hub")
-	flags.BoolVar(&o.doc, "show-doc", false, "Tell what the function of each operation gets and returns; with --operation, of that one")
+	flags.BoolVar(&o.doc, "show-doc", false, "Describe what the function of each operation gets and returns; with --operation, of that one")
 	flags.StringVar(&o.desired, "desired-file", "", "File with the object as the hub has it, or -")
 	flags.StringVar(&o.observed, "observed-file", "", "File with the object as a cluster has it, or -")
 	flags.StringVar(&o.status, "status-file", "", "File with what clusters report, or -: a list of {clusterName, status, applied, appliedMessage, health}, or a binding")
@@ -102,7 +103,7 @@ func (o *interpretOptions) runInterpret(ctx context.Context, session *hub.Sessio
 	}
 	operation, known := interpreters.ParseOperation(o.operation)
 	if o.operation != "" && !known {
-		return exit.UsageError("--operation: there is no operation %q; there are %s", o.operation, strings.Join(interpreters.OperationNames(), ", "))
+		return exit.UsageError("--operation: unknown operation %q; the operations are %s", o.operation, strings.Join(interpreters.OperationNames(), ", "))
 	}
 	if err := o.oneStandardInput(); err != nil {
 		return err
@@ -111,7 +112,7 @@ func (o *interpretOptions) runInterpret(ctx context.Context, session *hub.Sessio
 	case o.doc && !o.check && !o.edit:
 		return o.format.Print(session.Out, functionDocs(operation), func() string { return docText(operation) })
 	case !o.isSingleAction():
-		return &exit.Error{Err: errors.New("say what to do, by one of --check, --operation, --edit and --show-doc"), Code: exit.Usage, Next: "See \"capstan interpret --help\"."}
+		return &exit.Error{Err: errors.New("say what to do with one of --check, --operation, --edit and --show-doc"), Code: exit.Usage, Next: "See \"capstan interpret --help\"."}
 	case o.check:
 		return o.checkCustomizations(session)
 	case o.edit:

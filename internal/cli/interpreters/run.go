@@ -83,7 +83,7 @@ func (i OperationInput) CheckInput(o Operation) error {
 }
 
 // ErrNobody is the error of an operation that nobody answers.
-var ErrNobody = errors.New("nobody answers it")
+var ErrNobody = errors.New("nothing interprets it")
 
 // ErrWebhook is the error of an operation that a webhook of the hub answers.
 var ErrWebhook = errors.New("a webhook of the hub answers it, which is not asked here")

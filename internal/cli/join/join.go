@@ -74,12 +74,14 @@ func NewJoinCommand(session *hub.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "join NAME",
 		Short: "Join a cluster that the hub dials (Push)",
-		Long: "Joins a cluster under the given name as a Push cluster: the hub dials it, and no agent runs in it. The command creates an account " +
-			"for the hub in the cluster, with the rights that agents of Pull clusters have, accepts the cluster, and waits until it is ready. " +
-			"Your own credentials are used only for this and never given to the hub.\n\n" +
-			"A name that somebody has registered on the hub, and that is not accepted, is taken with --as-registered only: whoever asked to join under it " +
-			"has chosen its labels. Run the same command again to finish an interrupted join. A Pull cluster that has joined under this name becomes a Push cluster; " +
-			"its workloads stay, and the command returns when the hub has taken over all of them.",
+		Long: "Joins a cluster under the given name as a Push cluster: the hub dials it, and no agent runs in it. The command " +
+			"creates an account for the hub in the cluster, with the permissions that agents of Pull clusters have, accepts " +
+			"the cluster, and waits until it is ready. Your own credentials are used only for this and never given to the " +
+			"hub.\n\n" +
+			"A name that is registered on the hub but not accepted is used only with --as-registered: whoever asked to join " +
+			"under it has chosen its labels. To finish an interrupted join, run the same command again. A Pull cluster that " +
+			"has joined under this name becomes a Push cluster; its workloads stay, and the command returns when the hub has " +
+			"taken over all of them.",
 		Example: `  # Join the cluster of a kubeconfig
   capstan join member1 --cluster-kubeconfig member1.kubeconfig
 
@@ -222,7 +224,7 @@ func (j *joinRun) explainUndo(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	again := fmt.Sprintf("The same command goes on from here; \"capstan unjoin %s %s\" undoes what is done so far.", j.name, j.member.DescribeFlags())
+	again := fmt.Sprintf("The same command continues from here; \"capstan unjoin %s %s\" undoes what is done so far.", j.name, j.member.DescribeFlags())
 	if !errors.As(err, &known) {
 		return exit.Next(err, "%s", again)
 	}
@@ -233,7 +235,7 @@ func (j *joinRun) explainUndo(ctx context.Context, err error) error {
 func (j *joinRun) printResult() {
 	out := j.session.Out
 	if !j.wait {
-		fmt.Fprintf(out, "cluster(%s) is registered; \"capstan get clusters %[1]s\" tells when it is ready\n", j.name)
+		fmt.Fprintf(out, "cluster(%s) is registered; \"capstan get clusters %[1]s\" shows when it is ready\n", j.name)
 		if j.plan.wasPull {
 			fmt.Fprintf(out, "Keep its Klusterlet for now: the hub has not taken over all works yet, and deleting it would delete what they applied. "+
 				"The same command without --wait=false waits for that.\n")

@@ -46,11 +46,11 @@ func newRoute(config *rest.Config, entry clientcmdapi.Cluster, want routeOptions
 	address, err := url.Parse(r.endpoint)
 	if err != nil || address.Scheme != "https" || address.Hostname() == "" {
 		return route{}, "", exit.Next(fmt.Errorf("the address of the member is %q, want one such as https://member.example.com:6443", r.endpoint),
-			"Give its address as seen from the hub by --%s.", flagEndpoint)
+			"Give its address as seen from the hub with --%s.", flagEndpoint)
 	}
 	if proxy, err := url.Parse(r.proxy); err == nil && proxy.User != nil {
 		return route{}, "", exit.Next(errors.New("the proxy to the member needs a password, which the hub has no safe place for"),
-			"Give another proxy by --%s.", flagProxy)
+			"Give another proxy with --%s.", flagProxy)
 	}
 	switch {
 	case config.Insecure && !want.insecure:
@@ -61,10 +61,10 @@ func newRoute(config *rest.Config, entry clientcmdapi.Cluster, want routeOptions
 		r.ca = nil
 	case config.ServerName != "" && want.endpoint == "":
 		return route{}, "", exit.Next(fmt.Errorf("the member's kubeconfig looks for another name in its certificate (tls-server-name %q), which the hub cannot", config.ServerName),
-			"Give an address whose name is in the certificate by --%s.", flagEndpoint)
+			"Give an address whose name is in the certificate with --%s.", flagEndpoint)
 	}
 	if why := member.LocalAddress(address.Hostname()); why != "" {
-		warning = fmt.Sprintf("the address of the member, %s, is %s: from the hub it leads somewhere else. Give its address as seen from the hub by --%s.",
+		warning = fmt.Sprintf("the address of the member, %s, is %s: from the hub it leads somewhere else. Give its address as seen from the hub with --%s.",
 			r.endpoint, why, flagEndpoint)
 	}
 	return r, warning, nil

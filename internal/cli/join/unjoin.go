@@ -113,7 +113,7 @@ func (u *unjoinRun) runUnjoin(ctx context.Context) error {
 		return err
 	}
 	if u.cluster == nil && u.connection == nil && len(u.remains) == 0 {
-		return exit.Next(fmt.Errorf("there is no cluster %q", u.name), "\"capstan get clusters\" lists those that there are.")
+		return exit.Next(fmt.Errorf("there is no cluster %q", u.name), "\"capstan get clusters\" lists those that exist.")
 	}
 	if !u.mode.MakesChanges() {
 		u.printDryRun()
@@ -184,7 +184,7 @@ func (u *unjoinRun) cleanMember(ctx context.Context) error {
 	if err == nil {
 		err = member.RemoveRemains(ctx, u.there.Client, remains)
 	}
-	return exit.Next(u.there.ExplainError(err), "The cluster has left the hub. The same command goes on with what is left in the member.")
+	return exit.Next(u.there.ExplainError(err), "The cluster has left the hub. The same command continues with what is left in the member.")
 }
 
 // printResult says what has become of the cluster, and what is still there.
@@ -195,6 +195,6 @@ func (u *unjoinRun) printResult() {
 		fmt.Fprintf(out, "What these works delivered stays in the cluster: %s\n", enumerate(u.leftBehind))
 	}
 	if u.there == nil {
-		fmt.Fprintf(out, "What join has made in the cluster is still there. This removes it:\n  capstan unjoin %s --%s FILE\n", u.name, member.FlagKubeconfig)
+		fmt.Fprintf(out, "What join created in the cluster is still there. To remove it:\n  capstan unjoin %s --%s FILE\n", u.name, member.FlagKubeconfig)
 	}
 }

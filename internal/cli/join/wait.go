@@ -39,7 +39,7 @@ func progressOf(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.Clu
 	case connected == nil:
 		return joinState{message: "the push agent of the hub is starting"}
 	case connected.ObservedGeneration < connection.Generation:
-		return joinState{message: "the push agent of the hub has not looked at it yet"}
+		return joinState{message: "the push agent of the hub has not processed it yet"}
 	case connected.Status != metav1.ConditionTrue:
 		return joinState{reason: connected.Reason, message: connected.Message}
 	}
@@ -51,13 +51,13 @@ func progressOf(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.Clu
 func hopelessNextStep(reason string) string {
 	switch reason {
 	case fleetv1alpha1.ClusterConnectionReasonForbiddenAddress:
-		return "Give its address as seen from the hub by --" + flagEndpoint + ". If the address is right, an administrator of the hub can allow it with --allowed-networks of the push agent."
+		return "Give its address as seen from the hub with --" + flagEndpoint + ". If the address is right, an administrator of the hub can allow it with --allowed-networks of the push agent."
 	case fleetv1alpha1.ClusterConnectionReasonInvalidEndpoint:
-		return "Give its address as seen from the hub by --" + flagEndpoint + "."
+		return "Give its address as seen from the hub with --" + flagEndpoint + "."
 	case fleetv1alpha1.ClusterConnectionReasonUntrusted:
-		return "The hub gets another certificate than this machine does. Give an address that the certificate is for by --" + flagEndpoint + "."
+		return "The hub gets another certificate than this machine does. Give an address that the certificate is for with --" + flagEndpoint + "."
 	case fleetv1alpha1.ClusterConnectionReasonAlreadyJoined, fleetv1alpha1.ClusterConnectionReasonIdentityChanged:
-		return "See whether the address leads to this cluster from the hub, too; if not, give that by --" + flagEndpoint + "."
+		return "Check that the address leads to this cluster from the hub, too; if not, give that with --" + flagEndpoint + "."
 	}
 	return ""
 }
@@ -94,7 +94,7 @@ func (j *joinRun) awaitReady(ctx, patience context.Context) error {
 		}
 		if pausePoll(patience) != nil {
 			return exit.WaitedTooShort(ctx, exit.Next(fmt.Errorf("cluster %q is accepted, but not ready: %s", j.name, now.message),
-				"\"capstan describe cluster %s\" tells more. The push agent is the Deployment cluster-manager-push-agent in namespace open-cluster-management-hub.", j.name))
+				"\"capstan describe cluster %s\" shows more. The push agent is the Deployment cluster-manager-push-agent in namespace open-cluster-management-hub.", j.name))
 		}
 	}
 }

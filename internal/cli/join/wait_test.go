@@ -36,7 +36,7 @@ func TestHowFarAClusterIs(t *testing.T) {
 	}{
 		"at first": {reason: "the first Push cluster of a hub starts the agent", says: "starting"},
 		"an agent that is behind": {
-			reason: "what it says is about the address before", connection: connected(metav1.ConditionTrue, "", "", 1), says: "not looked",
+			reason: "what it says is about the address before", connection: connected(metav1.ConditionTrue, "", "", 1), says: "not processed",
 		},
 		"a member that does not answer": {
 			reason: "it may come back", connection: connected(metav1.ConditionFalse, fleetv1alpha1.ClusterConnectionReasonUnreachable, "no answer", 2), says: "no answer",

@@ -72,7 +72,7 @@ func parseTaint(text string) (taintChange, error) {
 	case !hasEffect:
 		return change, exit.UsageError("taint %q has no effect: write KEY=VALUE:EFFECT, with effect NoSelect, PreferNoSelect or NoSelectIfNew", text)
 	default:
-		return change, exit.UsageError("taint %q: there is no effect %q; there are NoSelect, PreferNoSelect and NoSelectIfNew", text, effect)
+		return change, exit.UsageError("taint %q: unknown effect %q; the effects are NoSelect, PreferNoSelect and NoSelectIfNew", text, effect)
 	}
 }
 
@@ -95,7 +95,7 @@ func editTaints(taints []clusterv1.Taint, changes []taintChange, overwrite bool)
 			edited = append(edited, change.taint)
 		case edited[at].Value == change.taint.Value:
 		case !overwrite:
-			return nil, exit.Next(fmt.Errorf("it has the taint %q already", formatTaint(edited[at])), "Add --overwrite to replace its value.")
+			return nil, exit.Next(fmt.Errorf("taint %q is already set", formatTaint(edited[at])), "Add --overwrite to replace its value.")
 		default:
 			edited[at].Value = change.taint.Value
 		}
@@ -129,14 +129,14 @@ func parseLabels(texts []string) (labelChanges, error) {
 		if !hasValue {
 			var remove bool
 			if key, remove = strings.CutSuffix(text, "-"); !remove {
-				return changes, exit.UsageError("label %q: write KEY=VALUE to set it, or KEY- to take it away", text)
+				return changes, exit.UsageError("label %q: write KEY=VALUE to set it, or KEY- to remove it", text)
 			}
 		}
 		if problems := append(validation.IsQualifiedName(key), validation.IsValidLabelValue(value)...); len(problems) > 0 {
 			return changes, exit.UsageError("label %q is not valid: %s", text, strings.Join(problems, "; "))
 		}
 		if before, twice := changes.set[key]; twice && (before != value || !hasValue) || hasValue && slices.Contains(changes.remove, key) {
-			return changes, exit.UsageError("label %q is both set and taken away, or set twice", key)
+			return changes, exit.UsageError("label %q is both set and removed, or set twice", key)
 		}
 		if hasValue {
 			changes.set[key] = value
@@ -158,7 +158,7 @@ func editLabels(labels map[string]string, changes labelChanges, overwrite bool) 
 	for _, key := range slices.Sorted(maps.Keys(changes.set)) {
 		value := changes.set[key]
 		if before, there := edited[key]; there && before != value && !overwrite {
-			return nil, exit.Next(fmt.Errorf("it has the label %q with the value %q already", key, before), "Add --overwrite to replace it.")
+			return nil, exit.Next(fmt.Errorf("label %q is already set to %q", key, before), "Add --overwrite to replace it.")
 		}
 		edited[key] = value
 	}

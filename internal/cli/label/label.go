@@ -66,7 +66,7 @@ func (c *clusterChange) editClusters(ctx context.Context, names []string, do clu
 		slices.Sort(names)
 	}
 	if len(names) == 0 {
-		return exit.Next(errors.New("there is no such cluster"), "\"capstan get clusters\" lists those that there are.")
+		return exit.Next(errors.New("there is no such cluster"), "\"capstan get clusters\" lists those that exist.")
 	}
 	var failed []error
 	for _, name := range names {
@@ -101,7 +101,7 @@ func (c *clusterChange) editCluster(ctx context.Context, read, write client.Clie
 		cluster := &clusterv1.ManagedCluster{}
 		err := read.Get(ctx, client.ObjectKey{Name: name}, cluster)
 		if apierrors.IsNotFound(err) && hub.IsKindServed(err) {
-			return exit.Next(fmt.Errorf("there is no cluster %q", name), "\"capstan get clusters\" lists those that there are.")
+			return exit.Next(fmt.Errorf("there is no cluster %q", name), "\"capstan get clusters\" lists those that exist.")
 		}
 		if err != nil {
 			return err

@@ -46,7 +46,7 @@ func NewTaintCommand(session *hub.Session) *cobra.Command {
 				return err
 			}
 			if len(texts) == 0 {
-				return exit.UsageError("which taint? Write KEY=VALUE:EFFECT, or KEY- to take it off")
+				return exit.UsageError("which taint? Write KEY=VALUE:EFFECT, or KEY- to remove it")
 			}
 			changes := []taintChange{}
 			done := ""
@@ -109,7 +109,7 @@ func NewLabelCommand(session *hub.Session) *cobra.Command {
 				return err
 			}
 			if len(texts) == 0 && !list {
-				return exit.UsageError("which label? Write KEY=VALUE, KEY- to take it off, or --list")
+				return exit.UsageError("which label? Write KEY=VALUE, KEY- to remove it, or --list")
 			}
 			changes, err := parseLabels(texts)
 			if err != nil {

@@ -176,7 +176,7 @@ func (p PushInstallation) checkUnclaimed(ctx context.Context, c client.Client) e
 		return nil
 	}
 	return exit.Next(fmt.Errorf("the ServiceAccount %q of the member is that of another hub", p.Namespace+"/"+name),
-		"Choose another namespace for this hub by --cluster-namespace, or remove the cluster from the other hub first.")
+		"Choose another namespace for this hub with --cluster-namespace, or remove the cluster from the other hub first.")
 }
 
 // AgentDefinitions returns those of the kinds that the agent needs in the member. One

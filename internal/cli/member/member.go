@@ -80,7 +80,7 @@ func (f *KubeconfigFlags) newAccess(errOut io.Writer) *access.ClusterAccess {
 func memberMessageWords() access.MessageWords {
 	return access.MessageWords{
 		Cluster: "the member", Kubeconfig: "--" + FlagKubeconfig, Context: "--" + FlagContext,
-		Missing:  "Give the kubeconfig of the member by --cluster-kubeconfig FILE.",
+		Missing:  "Give the kubeconfig of the member with --cluster-kubeconfig FILE.",
 		Slow:     "See whether the member is well, and try again.",
 		Webhooks: "A webhook in the member does not answer: look at its webhook configurations, and at the pods behind them.",
 		Code:     exit.NoMember,
@@ -114,7 +114,7 @@ func InUse(flags *genericclioptions.ConfigFlags, errOut io.Writer) (*Member, err
 	said.Kubeconfig = "--kubeconfig"
 	said.Context = "--context"
 	said.Server = "--server"
-	said.Missing = "Give the kubeconfig of the member by --kubeconfig FILE or $KUBECONFIG; the default is ~/.kube/config."
+	said.Missing = "Give the kubeconfig of the member with --kubeconfig FILE or $KUBECONFIG; the default is ~/.kube/config."
 	return newMember(access.NewClusterAccess(said, flags, errOut))
 }
 

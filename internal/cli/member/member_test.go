@@ -108,7 +108,7 @@ func TestMistakes(t *testing.T) {
 		"an empty kubeconfig": {
 			reason: "even in a pod, where capstan could fall back to its own cluster",
 			change: func(c *clientcmdapi.Config) { *c = *clientcmdapi.NewConfig() },
-			want:   []string{"where the member is", "--cluster-kubeconfig FILE"},
+			want:   []string{"address of the member is unknown", "--cluster-kubeconfig FILE"},
 		},
 		"a context that is not there": {
 			reason: "a typo", context: "membre",

@@ -35,7 +35,7 @@ func (f *Format) AddFlag(cmd *cobra.Command) {
 // CheckFormat returns an error for a format that there is not.
 func (f Format) CheckFormat() error {
 	if f != "" && f != asJSON && f != asYAML {
-		return exit.UsageError("--output: there is no format %q; there are json and yaml", string(f))
+		return exit.UsageError("--output: unknown format %q; the formats are json and yaml", string(f))
 	}
 	return nil
 }

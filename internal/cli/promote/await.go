@@ -42,7 +42,7 @@ func (p *promotionRun) awaitTakenOver(ctx, patience context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-patience.Done():
-			return timedOut(context.Cause(patience), fmt.Sprintf("The hub goes on by itself; \"%s\" tells what it waits for.", p.followUpCommand()),
+			return timedOut(context.Cause(patience), fmt.Sprintf("The hub continues in the background; \"%s\" shows what it is waiting for.", p.followUpCommand()),
 				"%s is on the hub, and its copy in cluster %s is not the hub's yet: %s", p.promotedObjectName(), p.cluster, missing)
 		case <-time.After(lookEvery):
 		}
@@ -70,7 +70,7 @@ func (p *promotionRun) isApplied(ctx context.Context) (is bool, missing string, 
 		}
 		for _, item := range b.BindingStatus().AggregatedStatus {
 			if item.ClusterName == p.cluster {
-				return item.Applied, "the cluster says: " + item.AppliedMessage, nil
+				return item.Applied, "the cluster reports: " + item.AppliedMessage, nil
 			}
 		}
 		return false, "it is not sent to the cluster yet", nil

@@ -59,7 +59,7 @@ func (p *promotionRun) planPolicy(ctx context.Context) error {
 	case err != nil:
 		return err
 	case found.GetDeletionTimestamp() != nil || !isSamePolicy(found, p.plan.policy):
-		return exit.Next(fmt.Errorf("%s %s is on the hub already, and is about something else", kind, parenthesizedName(found)), "Choose another name by --policy-name.")
+		return exit.Next(fmt.Errorf("%s %s is already on the hub, and is for something else", kind, parenthesizedName(found)), "Choose another name with --policy-name.")
 	default:
 		p.plan.there[p.plan.policy] = true
 	}
@@ -139,7 +139,7 @@ func (p *promotionRun) planDependencies(ctx context.Context) error {
 		dependencies, err := p.chain.GetDependencies(queue[0])
 		if err != nil {
 			return exit.Next(fmt.Errorf("what %s %s refers to is not known: %w", queue[0].GetKind(), parenthesizedName(queue[0]), err),
-				"\"capstan interpret NAME --edit\" mends the script on the hub. Without --dependencies, the object is promoted alone.")
+				"\"capstan interpret NAME --edit\" fixes the script on the hub. Without --dependencies, the object is promoted alone.")
 		}
 		for _, needed := range dependencies {
 			if needed.Namespace != p.namespace {
@@ -234,7 +234,7 @@ func (p *promotionRun) checkDependencyOnHub(ctx context.Context, one *unstructur
 	case err != nil:
 		return err
 	case !equalContent(p.chain, one, found):
-		return exit.Next(fmt.Errorf("%s %s, which %s refers to, is on the hub already, and another one than in cluster %s", one.GetKind(), parenthesizedName(one), p.promotedObjectName(), p.cluster),
+		return exit.Next(fmt.Errorf("%s %s, which %s refers to, is already on the hub, and differs from the one in cluster %s", one.GetKind(), parenthesizedName(one), p.promotedObjectName(), p.cluster),
 			"Promoting it would change the one in the cluster: make them equal, or promote without --dependencies.")
 	}
 	p.plan.there[one] = true

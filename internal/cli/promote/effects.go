@@ -25,7 +25,7 @@ func (p *promotionRun) checkInertOnHub(ctx context.Context) error {
 	nodes.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
 	switch err := p.reads.List(ctx, nodes, client.Limit(1)); {
 	case apierrors.IsForbidden(err):
-		fmt.Fprintln(p.session.ErrOut, "You may not read Nodes: the hub is taken to be one that runs nothing itself.")
+		fmt.Fprintln(p.session.ErrOut, "You may not read Nodes: the hub is assumed to run no workloads itself.")
 	case err != nil:
 		return fmt.Errorf("find out whether the hub has nodes: %w", err)
 	}
@@ -63,7 +63,7 @@ type effects struct {
 
 // refuseEffect refuses what would take effect on the hub as it does in the cluster.
 func (e effects) refuseEffect(kind schema.GroupVersionKind, title string) error {
-	const next = "Look at it in the cluster first, and create it on the hub yourself if it shall have that effect there, too."
+	const next = "Look at it in the cluster first, and create it on the hub yourself if it should have that effect there, too."
 	switch {
 	case kind.Group == rbacv1.GroupName:
 		return exit.Next(fmt.Errorf("%s would grant on the hub what somebody in cluster %s has written: it is not promoted", title, e.cluster), next)

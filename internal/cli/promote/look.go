@@ -88,7 +88,7 @@ func (p *promotionRun) checkIdentity(ctx context.Context) error {
 	connection := &fleetv1alpha1.ClusterConnection{}
 	err := p.reads.Get(ctx, client.ObjectKey{Name: p.cluster}, cluster)
 	if apierrors.IsNotFound(err) && hub.IsKindServed(err) {
-		return exit.Next(fmt.Errorf("there is no cluster %q", p.cluster), "\"capstan get clusters\" lists those that there are.")
+		return exit.Next(fmt.Errorf("there is no cluster %q", p.cluster), "\"capstan get clusters\" lists those that exist.")
 	}
 	if err != nil {
 		return err
@@ -145,7 +145,7 @@ func (p *promotionRun) readFromCluster(ctx context.Context) error {
 	case meta.IsNoMatchError(err):
 		return exit.Next(fmt.Errorf("cluster %s does not serve %s", p.cluster, p.kind.GroupVersionKind), "The hub has the kind in this version: the cluster needs it in the same one.")
 	case apierrors.IsNotFound(err):
-		return exit.Next(fmt.Errorf("there is no %s in cluster %s", p.promotedObjectName(), p.cluster), "\"kubectl get %s -A\" in the cluster lists those that there are.", p.kind.Resource.GroupResource())
+		return exit.Next(fmt.Errorf("there is no %s in cluster %s", p.promotedObjectName(), p.cluster), "\"kubectl get %s -A\" in the cluster lists those that exist.", p.kind.Resource.GroupResource())
 	case err != nil:
 		return p.there.ExplainError(fmt.Errorf("read %s from cluster %s: %w", p.promotedObjectName(), p.cluster, err))
 	case live.GetDeletionTimestamp() != nil:
@@ -155,17 +155,17 @@ func (p *promotionRun) readFromCluster(ctx context.Context) error {
 		return err
 	}
 	if kind := secretType(live); kind != "" {
-		return exit.Next(fmt.Errorf("%s is a Secret of type %s: on the hub, Kubernetes would make a credential for the hub of it", p.promotedObjectName(), kind),
+		return exit.Next(fmt.Errorf("%s is a Secret of type %s: on the hub, Kubernetes would turn it into a credential for the hub", p.promotedObjectName(), kind),
 			"Create what it is for on the hub instead.")
 	}
 	if owner := metav1.GetControllerOf(live); owner != nil {
-		return exit.Next(fmt.Errorf("%s is made by %s %s in cluster %s", p.promotedObjectName(), owner.Kind, owner.Name, p.cluster), "Promote that instead.")
+		return exit.Next(fmt.Errorf("%s is created by %s %s in cluster %s", p.promotedObjectName(), owner.Kind, owner.Name, p.cluster), "Promote that instead.")
 	}
 	if live.GetLabels()[workv1alpha2.LabelManaged] == "true" {
 		annotations := live.GetAnnotations()
-		return exit.Next(fmt.Errorf("%s is promoted already: cluster %s gets it from a hub, by Work %s/%s", p.promotedObjectName(), p.cluster,
+		return exit.Next(fmt.Errorf("%s is already promoted: cluster %s gets it from a hub, by Work %s/%s", p.promotedObjectName(), p.cluster,
 			annotations[workv1alpha2.AnnotationWorkNamespace], annotations[workv1alpha2.AnnotationWorkName]),
-			"\"%s\" on that hub says why it is there.", p.followUpCommand())
+			"\"%s\" on that hub shows why it is there.", p.followUpCommand())
 	}
 	for _, owner := range live.GetOwnerReferences() {
 		if owner.Kind == "AppliedManifestWork" {
@@ -187,7 +187,7 @@ func (p *promotionRun) checkAnswer(live *unstructured.Unstructured, kind schema.
 	}
 	return exit.Next(fmt.Errorf("cluster %s was asked for %s %q in namespace %q, and answers with %s %q in namespace %q: nothing is promoted",
 		p.cluster, kind.Kind, name, namespace, live.GetKind(), live.GetName(), live.GetNamespace()),
-		"Its API server, or a proxy before it, does not do what it should: find out why before anything else of it is trusted.")
+		"Its API server, or a proxy in front of it, misbehaves: find out why before trusting anything else from it.")
 }
 
 // secretType returns the type of a Secret of which Kubernetes makes a credential, "" if
@@ -224,7 +224,7 @@ func pruneTemplate(chain interpret.Chain, live *unstructured.Unstructured) *unst
 	return pruned
 }
 
-// onHub finds out whether the object is on the hub already, and whether it may be
+// onHub finds out whether the object is already on the hub, and whether it may be
 // taken for that.
 func (p *promotionRun) onHub(ctx context.Context) error {
 	found := emptyObject(p.kind.GroupVersionKind)
@@ -236,11 +236,11 @@ func (p *promotionRun) onHub(ctx context.Context) error {
 		return err
 	}
 	if claims.HasClaimMarks(found) {
-		return exit.Next(fmt.Errorf("%s is on the hub already, and %s claims it", p.promotedObjectName(), claimingPolicy(found)),
+		return exit.Next(fmt.Errorf("%s is already on the hub, and %s claims it", p.promotedObjectName(), claimingPolicy(found)),
 			"If it is the same object, add cluster %s to that policy, with conflictResolution: Overwrite: that promotes it. \"%s\" tells where it is.", p.cluster, p.followUpCommand())
 	}
 	if !equalContent(p.chain, p.plan.template, found) {
-		return exit.Next(fmt.Errorf("%s is on the hub already, and another one than in cluster %s", p.promotedObjectName(), p.cluster),
+		return exit.Next(fmt.Errorf("%s is already on the hub, and differs from the one in cluster %s", p.promotedObjectName(), p.cluster),
 			"Promoting it would change what runs in the cluster: make them equal, or delete the one on the hub, which no policy sends anywhere.")
 	}
 	p.plan.there[p.plan.template] = true

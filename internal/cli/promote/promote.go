@@ -50,12 +50,14 @@ func NewPromoteCommand(session *hub.Session) *cobra.Command {
 	o := &promoteOptions{}
 	cmd := &cobra.Command{
 		Use:   "promote KIND NAME -C CLUSTER",
-		Short: "Let the hub take over what runs in a cluster already, without restarting it",
-		Long: "Has the hub take over an object that runs in a cluster: it creates the object on the hub as it is in the cluster, and a policy " +
-			"that sends it there, and takes over what is there. The object in the cluster stays the same one, so no pod is restarted. " +
-			"With --dependencies, the ConfigMaps, Secrets and other objects that it refers to come along.\n\n" +
-			"It reads the object from the cluster with your own credentials: name the cluster by --cluster-kubeconfig or --cluster-context. " +
-			"To hand the object back, set preserveResourcesOnDeletion in the policy and delete the object on the hub: what runs in the cluster stays.",
+		Short: "Let the hub take over a running object, without restarting it",
+		Long: "Lets the hub take over an object that runs in a cluster: it creates the object on the hub as it is in the " +
+			"cluster, with a policy that sends it there and adopts the existing one. The object in the cluster is not " +
+			"replaced, so no pod is restarted. With --dependencies, the ConfigMaps, Secrets and other objects that it refers " +
+			"to are taken over as well.\n\n" +
+			"It reads the object from the cluster with your own credentials: name the cluster with --cluster-kubeconfig or " +
+			"--cluster-context. To hand the object back, set preserveResourcesOnDeletion in the policy and delete the object " +
+			"on the hub: what runs in the cluster stays.",
 		Example: `  # What would be created on the hub?
   capstan promote deployment web -n shop -C member1 --cluster-context member1 --dry-run -o yaml
 
@@ -136,7 +138,7 @@ func newPromotion(session *hub.Session, o *promoteOptions, name string) (*promot
 	}
 	switch {
 	case o.cluster == "":
-		return nil, exit.UsageError("name the cluster that the object runs in, by -C NAME")
+		return nil, exit.UsageError("name the cluster that the object runs in, with -C NAME")
 	case o.policyName != "" && !o.policy:
 		return nil, exit.UsageError("--policy-name is the name of a policy that --auto-create-policy=false does not create: leave out one of them")
 	}

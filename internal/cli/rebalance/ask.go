@@ -57,7 +57,7 @@ func (c *rebalanceCommand) askInTime(ctx, patience context.Context, workloads []
 		}
 		c.steps.ShowWaiting("the clusters have just been chosen")
 		if err := pausePoll(ctx, patience); err != nil {
-			return nil, timedOut(err, "the hub says that the clusters were chosen at %s, which is not over yet", last.Format(time.RFC3339))
+			return nil, timedOut(err, "the hub reports that the clusters were chosen at %s, which is still in the future", last.Format(time.RFC3339))
 		}
 	}
 }
@@ -81,7 +81,7 @@ func (c *rebalanceCommand) awaitScheduled(ctx, patience context.Context, w *boun
 		told := b.BindingSpec().RescheduleTriggeredAt != nil && !b.BindingSpec().RescheduleTriggeredAt.Time.Before(since)
 		if told && scheduled != nil && scheduled.Status == metav1.ConditionFalse && status.SchedulerObservedGeneration == b.GetGeneration() {
 			return nil, exit.Next(fmt.Errorf("%s stays where it is: %s (%s)", w, scheduled.Message, scheduled.Reason),
-				"The hub tries again by itself when clusters change.")
+				"The hub retries automatically when clusters change.")
 		}
 		c.steps.ShowWaiting("%s: the hub has not chosen yet", w)
 		if err := pausePoll(ctx, patience); err != nil {
@@ -109,6 +109,6 @@ func timedOut(err error, format string, args ...any) error {
 	}
 	return &exit.Error{
 		Err: fmt.Errorf(format, args...), Code: exit.TimedOut,
-		Next: "The hub goes on by itself; if it stays so, \"capstan doctor\" tells whether its propagation controller runs.",
+		Next: "The hub continues in the background; if nothing changes, \"capstan doctor\" shows whether its propagation controller is running.",
 	}
 }

@@ -103,7 +103,7 @@ func (f *forecasts) forecastWorkload(w *boundWorkload) WorkloadMoves {
 		told.Problem = fmt.Sprintf("%s (%s)", strings.TrimRight(chosen.Message, "."), chosen.Reason)
 	}
 	if duplicated(spec.Placement) && spec.Replicas > 0 {
-		told.Notes = append(told.Notes, "Each cluster has all replicas: new clusters are used without this.")
+		told.Notes = append(told.Notes, "Each cluster has all replicas: new clusters are used automatically.")
 	}
 	if groups := spec.WorkloadAffinityGroups; groups != nil {
 		told.Notes = append(told.Notes, "It is kept together with other objects, or apart from them, which does not count here.")
@@ -118,7 +118,7 @@ func hindrance(reason decision.Reason) (why, remedy string) {
 	case decision.Follows:
 		return reason.ToClause(), "Rebalance these: spec.requiredBy of its binding names them."
 	case decision.ScheduleSuspended:
-		return reason.ToClause(), "Run this again when that is taken back."
+		return reason.ToClause(), "Run this again when it is cleared."
 	default:
 		return "", ""
 	}

@@ -117,7 +117,7 @@ func explainAbsent(ctx context.Context, c client.Reader, w *boundWorkload) error
 	kind := strings.ToLower(w.kind.Kind)
 	err := c.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: w.name}, object)
 	if apierrors.IsNotFound(err) {
-		return exit.Next(fmt.Errorf("there is no %s", w), "\"kubectl get %s -A\" lists those that there are.", kind)
+		return exit.Next(fmt.Errorf("there is no %s", w), "\"kubectl get %s -A\" lists those that exist.", kind)
 	}
 	where := ""
 	if w.namespace != "" {
@@ -130,7 +130,7 @@ func explainAbsent(ctx context.Context, c client.Reader, w *boundWorkload) error
 func (c *rebalanceCommand) readFleet(ctx context.Context) (fleet *view.Fleet, unread []string, err error) {
 	clusters, err := hub.ListAllPages(ctx, c.client, func(l *clusterv1.ManagedClusterList) []clusterv1.ManagedCluster { return l.Items })
 	if apierrors.IsForbidden(err) {
-		return nil, []string{"ManagedClusters (which clusters would be chosen is not told here)"}, nil
+		return nil, []string{"ManagedClusters (which clusters would be chosen is not shown here)"}, nil
 	}
 	if err != nil {
 		return nil, nil, err

@@ -47,12 +47,13 @@ func NewRebalanceCommand(session *hub.Session) *cobra.Command {
 	c := &rebalanceCommand{session: session}
 	cmd := &cobra.Command{
 		Use:   "rebalance KIND NAME... [-n NAMESPACE]",
-		Short: "Choose the clusters of objects anew, to use new clusters and freed capacity",
-		Long: "Has the clusters of objects that policies send to clusters chosen as if the objects were new: replicas that are divided may move, " +
-			"and of clusterAffinities the first group is tried first. Without this, what is divided stays where it is when clusters come or " +
-			"capacity becomes free.\n\n" +
-			"It creates a WorkloadRebalancer, waits until the clusters are chosen, and says what has moved. The rebalancer is deleted an hour " +
-			"later. With --dry-run it only says what would move: the decision is made here, by the hub's own engine, on what you may read.",
+		Short: "Reschedule objects onto new clusters and freed capacity",
+		Long: "Reschedules objects that policies send to clusters, as if they were new: divided replicas may move, and of " +
+			"clusterAffinities the first group is tried first. Otherwise, divided replicas stay where they are when clusters " +
+			"join or capacity is freed.\n\n" +
+			"It creates a WorkloadRebalancer, waits until the clusters are chosen, and shows what has moved. The rebalancer is " +
+			"deleted an hour later. With --dry-run it only shows what would move: the hub's own engine makes the decision on " +
+			"this machine, from what you may read.",
 		Example: `  # What would move?
   capstan rebalance deployment web -n shop --dry-run
 

@@ -35,7 +35,7 @@ import (
 const requestTimeout = 30 * time.Second
 
 // errUnknownToken is that a hub does not take a token, or not any more.
-var errUnknownToken = errors.New("the hub does not take the token")
+var errUnknownToken = errors.New("the hub rejects the token")
 
 // askHub returns a client for the hub that has the token, once the hub takes
 // it for what it is needed for.
@@ -56,8 +56,8 @@ func (r *registerCommand) askHub(ctx context.Context, j *joinFacts) (client.Clie
 		return nil, fmt.Errorf("ask the hub at %s who the token is for: %w", r.address, err)
 	}
 	if bounds := boundtoken.BoundsOf(self.Status.UserInfo.Username, self.Status.UserInfo.Groups); !bounds.AllowsCluster(j.name) {
-		return nil, exit.Next(fmt.Errorf("the token is not for a cluster of the name %q; it is bound to: %s", j.name, bounds),
-			"Give the cluster such a name by --cluster-name, or get another token.")
+		return nil, exit.Next(fmt.Errorf("the token is not valid for a cluster named %q; it is bound to: %s", j.name, bounds),
+			"Give the cluster such a name with --cluster-name, or get another token.")
 	}
 	for _, need := range []authorizationv1.ResourceAttributes{
 		{Verb: "create", Group: certificatesv1.GroupName, Resource: "certificatesigningrequests"},
@@ -68,8 +68,8 @@ func (r *registerCommand) askHub(ctx context.Context, j *joinFacts) (client.Clie
 			return nil, fmt.Errorf("ask the hub at %s what the token is for: %w", r.address, err)
 		}
 		if !review.Status.Allowed {
-			return nil, exit.Next(fmt.Errorf("with the token one may not %s %s on the hub at %s: it is a token for something else, or this is no hub of Capstan", need.Verb, need.Resource, r.address),
-				"On the hub, \"capstan token create --print-register-command\" makes one that is for this.")
+			return nil, exit.Next(fmt.Errorf("the token does not give permission to %s %s on the hub at %s: it is a token for something else, or this is not a Capstan hub", need.Verb, need.Resource, r.address),
+				"On the hub, \"capstan token create --print-register-command\" creates one for this.")
 		}
 	}
 	return asks, nil
@@ -104,8 +104,8 @@ func (r *registerCommand) checkHub(ctx context.Context, j *joinFacts, uid string
 		j.hubURL = cluster.Annotations[fleetv1alpha1.AnnotationHubURL]
 	case apierrors.IsNotFound(err) && !hub.IsKindServed(err):
 		return &exit.Error{
-			Err:  fmt.Errorf("%s is no hub of Capstan: it does not know the kinds of one", r.address),
-			Next: "Is it the address of the hub? If the hub is only being installed, wait until its ClusterManager is Applied.", Code: exit.NoHub,
+			Err:  fmt.Errorf("%s is not a Capstan hub: it does not serve the kinds of one", r.address),
+			Next: "Is it the address of the hub? If the hub is still being installed, wait until its ClusterManager is Applied.", Code: exit.NoHub,
 		}
 	case !apierrors.IsNotFound(err):
 		return fmt.Errorf("ask the hub at %s for cluster %q: %w", r.address, j.name, err)
@@ -121,10 +121,10 @@ func (r *registerCommand) checkHub(ctx context.Context, j *joinFacts, uid string
 		switch {
 		case other.Name == j.name || other.Claimed != uid:
 		case !other.OwnsNamespace(): // whoever may ask to join can say that
-			fmt.Fprintf(r.session.ErrOut, "Warning: %q, which the hub has not accepted, says that it is this cluster. If that is not you, tell an administrator of the hub.\n", other.Name)
+			fmt.Fprintf(r.session.ErrOut, "Warning: %q, which the hub has not accepted, claims to be this cluster. If that is not you, tell an administrator of the hub.\n", other.Name)
 		default:
-			return exit.Next(fmt.Errorf("this cluster is known to the hub already, as %q", other.Name),
-				"Give it this name by --cluster-name, or remove it first: capstan unregister %s", other.Name)
+			return exit.Next(fmt.Errorf("the hub already knows this cluster as %q", other.Name),
+				"Give it this name with --cluster-name, or remove it first: capstan unregister %s", other.Name)
 		}
 	}
 	return nil
@@ -135,9 +135,9 @@ func checkName(cluster *clusterv1.ManagedCluster, uid string) error {
 	known := view.FromCluster(cluster, nil).Claimed
 	switch {
 	case !cluster.DeletionTimestamp.IsZero():
-		return exit.Next(fmt.Errorf("the hub is about to forget a cluster of the name %q", cluster.Name), "Wait until it is gone, or choose another name by --cluster-name.")
+		return exit.Next(fmt.Errorf("the hub is removing a cluster named %q", cluster.Name), "Wait until it is gone, or choose another name with --cluster-name.")
 	case known != "" && known != uid:
-		return exit.Next(fmt.Errorf("the name %q is taken on the hub: another cluster uses it", cluster.Name), "Choose another one by --cluster-name.")
+		return exit.Next(fmt.Errorf("the name %q is taken on the hub: another cluster uses it", cluster.Name), "Choose another one with --cluster-name.")
 	}
 	return nil
 }

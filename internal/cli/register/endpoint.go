@@ -47,8 +47,8 @@ func memberEndpoint(given, server string) (address, remark string) {
 	if why == "" {
 		return server, ""
 	}
-	return "", fmt.Sprintf("The address in the member's kubeconfig, %s, is %s, so the hub is not told where the member is. "+
-		"Its address as seen from elsewhere can be given by --%s.", server, why, flagEndpoint)
+	return "", fmt.Sprintf("The address in the member's kubeconfig, %s, is %s, so it is not reported to the hub. "+
+		"Its address as seen from elsewhere can be given with --%s.", server, why, flagEndpoint)
 }
 
 // serverURLs are what the agent reports as the addresses of the member.

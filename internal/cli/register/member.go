@@ -176,7 +176,7 @@ const hopelessLooks = 20
 func joinState(agent *operatorv1.Klusterlet, name string) (joined bool, why string, hopeless bool) {
 	condition := meta.FindStatusCondition(agent.Status.Conditions, operatorv1.KlusterletJoined)
 	if condition == nil || condition.ObservedGeneration < agent.Generation {
-		return false, "its operator has not begun with it yet", false
+		return false, "its operator has not started on it yet", false
 	}
 	why = condition.Reason + ": " + condition.Message
 	switch condition.Reason {

@@ -182,7 +182,7 @@ func checkMember(members []membership, wanted membership) error {
 			if where == "" {
 				where = "an unknown address"
 			}
-			return exit.Next(fmt.Errorf("the cluster is a member already: %q of the hub at %s (Klusterlet %q)", m.cluster, where, m.klusterlet),
+			return exit.Next(fmt.Errorf("the cluster is already a member: %q of the hub at %s (Klusterlet %q)", m.cluster, where, m.klusterlet),
 				"A cluster has one hub. To remove it from that hub: capstan unregister %s", m.cluster)
 		}
 	}

@@ -49,7 +49,7 @@ func TestCheckMember(t *testing.T) {
 		"this member":                 {reason: "the command was interrupted", members: []membership{wanted}},
 		"this member without its hub": {reason: "it was interrupted even earlier", members: change(func(m *membership) { m.hub = "" })},
 		"of another hub":              {members: change(func(m *membership) { m.hub = "https://other:6443" }), want: "of the hub at https://other:6443"},
-		"under another name":          {members: change(func(m *membership) { m.cluster = "prod" }), want: `member already: "prod"`},
+		"under another name":          {members: change(func(m *membership) { m.cluster = "prod" }), want: `already a member: "prod"`},
 		"by another Klusterlet":       {members: change(func(m *membership) { m.klusterlet = "mine" }), want: `Klusterlet "mine"`},
 		"that is leaving":             {members: change(func(m *membership) { m.deleting = true }), want: "about to leave"},
 	}
@@ -73,7 +73,7 @@ func TestJoinState(t *testing.T) {
 		why      string
 	}{
 		"joined":              {status: metav1.ConditionTrue, reason: operatorv1.JoinReasonJoined, observed: 2, joined: true},
-		"joined before":       {status: metav1.ConditionTrue, reason: operatorv1.JoinReasonJoined, observed: 1, why: "has not begun"},
+		"joined before":       {status: metav1.ConditionTrue, reason: operatorv1.JoinReasonJoined, observed: 1, why: "has not started"},
 		"waits for the admin": {status: metav1.ConditionFalse, reason: operatorv1.JoinReasonWaitingForCSRApproval, observed: 2, why: "capstan accept edge"},
 		"denied":              {status: metav1.ConditionFalse, reason: operatorv1.JoinReasonCSRDenied, observed: 2, hopeless: true, why: "CSRDenied: told"},
 		"no pod yet":          {status: metav1.ConditionFalse, reason: operatorv1.JoinReasonAgentNotRunning, observed: 2, why: "AgentNotRunning: told"},

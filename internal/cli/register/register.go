@@ -108,7 +108,7 @@ func withoutEffect() map[string]string {
 	return map[string]string{
 		"enable-cert-rotation":   "certificates of agents are always renewed",
 		"karmada-agent-replicas": "how many pods an agent has is decided by the number of nodes",
-		"proxy-server-address":   "the hub does not call a cluster that calls it",
+		"proxy-server-address":   "the hub does not dial a Pull cluster",
 	}
 }
 
@@ -147,9 +147,9 @@ func (r *registerCommand) checkArguments(address string) error {
 	}
 	switch {
 	case r.certificateSeconds != 0 && r.certificateSeconds < certificateSecondsMin:
-		return exit.UsageError("--cert-expiration-seconds: %d is less than %d, the least that Kubernetes gives", r.certificateSeconds, certificateSecondsMin)
+		return exit.UsageError("--cert-expiration-seconds: %d is less than %d, the minimum of Kubernetes", r.certificateSeconds, certificateSecondsMin)
 	case r.agents != string(operatorv1.InstallModeSingleton) && r.agents != string(operatorv1.InstallModeDefault):
-		return exit.UsageError("--mode: there is no %q; there are Singleton and Default", r.agents)
+		return exit.UsageError("--mode: unknown mode %q; the modes are Singleton and Default", r.agents)
 	}
 	for flag, name := range map[string]string{"--cluster-name": r.name, "--namespace": r.namespace} {
 		if problems := validation.IsDNS1123Label(name); name != "" && len(problems) > 0 {
@@ -233,5 +233,5 @@ func memberName(wanted, entry string) (string, error) {
 	if name := cmp.Or(wanted, label); name != "" {
 		return name, nil
 	}
-	return "", exit.UsageError("the kubeconfig has no name for the cluster that could be its name on the hub: give one by --cluster-name")
+	return "", exit.UsageError("the name of the cluster in the kubeconfig cannot be its name on the hub: give one with --cluster-name")
 }

@@ -75,7 +75,7 @@ func NewUnregisterCommand(session *hub.Session) *cobra.Command {
 	}
 	l.flags.AddFlags(cmd.Flags())
 	cmd.Flags().DurationVar(&l.wait, "wait", defaultTimeout, "How long each step may take")
-	cmd.Flags().BoolVar(&l.force, "force", false, "Do not wait for an agent that does not answer")
+	cmd.Flags().BoolVar(&l.force, "force", false, "Do not wait for an agent that does not respond")
 	l.mode.AddFlag(cmd)
 	return cmd
 }
@@ -98,7 +98,7 @@ func (l *unregisterCommand) runUnregister(ctx context.Context, name string) erro
 		}
 	}
 	if cluster == nil && l.agent == nil && !l.flags.Given() {
-		return exit.Next(fmt.Errorf("there is no cluster %q", name), "\"capstan get clusters\" lists those that there are.")
+		return exit.Next(fmt.Errorf("there is no cluster %q", name), "\"capstan get clusters\" lists those that exist.")
 	}
 	if cluster != nil {
 		if err := l.leaveHub(ctx, cluster); err != nil {
@@ -131,7 +131,7 @@ func (l *unregisterCommand) findCluster(ctx context.Context, name string) (*clus
 	err = l.hub.Get(ctx, client.ObjectKey{Name: name}, connection)
 	switch {
 	case err == nil && connection.Spec.SyncMode == fleetv1alpha1.SyncModePush:
-		return nil, exit.Next(fmt.Errorf("cluster %q has no agent of its own: the hub calls it (Push)", name), "Remove it with \"capstan unjoin %s\".", name)
+		return nil, exit.Next(fmt.Errorf("cluster %q has no agent of its own: the hub dials it (Push)", name), "Remove it with \"capstan unjoin %s\".", name)
 	case err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err):
 		return nil, err
 	}
@@ -149,8 +149,8 @@ func (l *unregisterCommand) findMember(ctx context.Context, name string, cluster
 		return err
 	}
 	if known := view.FromCluster(cluster, nil).Claimed; known != "" && known != who.UID {
-		return exit.Next(fmt.Errorf("%s is another cluster than the one that the hub knows as %q", l.member.DescribeTarget(), name),
-			"Choose the right member by --cluster-kubeconfig and --cluster-context.")
+		return exit.Next(fmt.Errorf("%s is not the cluster that the hub knows as %q", l.member.DescribeTarget(), name),
+			"Choose the right member with --cluster-kubeconfig and --cluster-context.")
 	}
 	if l.client, err = install.NewClient(l.member.Config); err != nil {
 		return err
@@ -173,7 +173,7 @@ func (l *unregisterCommand) findMember(ctx context.Context, name string, cluster
 		}
 	}
 	if l.agent == nil && len(others) > 0 {
-		return exit.Next(errors.Join(others...), "Choose the right member by --cluster-kubeconfig and --cluster-context.")
+		return exit.Next(errors.Join(others...), "Choose the right member with --cluster-kubeconfig and --cluster-context.")
 	}
 	return nil
 }
@@ -191,7 +191,7 @@ func (l *unregisterCommand) leaveHub(ctx context.Context, cluster *clusterv1.Man
 	if !l.mode.MakesChanges() {
 		return nil
 	}
-	next := "Nothing has to be undone: the same command goes on from there."
+	next := "Nothing has to be undone: the same command continues from there."
 	if !l.force {
 		next += fmt.Sprintf(" If the member does not come back: capstan unregister %s --force", name)
 	}
@@ -206,7 +206,7 @@ func (l *unregisterCommand) leaveHub(ctx context.Context, cluster *clusterv1.Man
 		if deleting := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionDeleting); deleting != nil {
 			return false, deleting.Message, nil
 		}
-		return false, "the hub has not begun with it yet", nil
+		return false, "the hub has not started on it yet", nil
 	})
 }
 

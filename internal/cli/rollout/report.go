@@ -77,11 +77,11 @@ func nextStep(reason string, of rolloutObject) string {
 	}
 	switch reason {
 	case fleetv1alpha1.PropagationRolloutReasonTooManyFailures:
-		return fmt.Sprintf("Mend the clusters or change what is sent; \"capstan rollout undo %s\" takes the change back.", where)
+		return fmt.Sprintf("Fix the clusters or change what is sent; \"capstan rollout undo %s\" undoes the change.", where)
 	case fleetv1alpha1.PropagationRolloutReasonPaused:
-		return fmt.Sprintf("\"capstan rollout resume %s\" lets it go on.", where)
+		return fmt.Sprintf("\"capstan rollout resume %s\" resumes it.", where)
 	case fleetv1alpha1.PropagationRolloutReasonUndone:
-		return fmt.Sprintf("Change what is sent; \"capstan rollout resume %s\" rolls the same out once more.", where)
+		return fmt.Sprintf("Change what is sent; \"capstan rollout resume %s\" rolls out the same change again.", where)
 	default:
 		return ""
 	}
@@ -98,9 +98,9 @@ func (r *StatusReport) formatReport() string {
 		fmt.Fprintf(&b, "Rollout %s: %s\n", name, r.Change)
 		return b.String()
 	}
-	fmt.Fprintf(&b, "Rollout %s of %s: revision %d, %s\n", name, r.Target, r.Revision, cmp.Or(r.Reason, "the hub has not looked at it yet"))
+	fmt.Fprintf(&b, "Rollout %s of %s: revision %d, %s\n", name, r.Target, r.Revision, cmp.Or(r.Reason, "the hub has not processed it yet"))
 	if r.Outdated {
-		b.WriteString("The hub has not looked at the latest change of the rollout yet.\n")
+		b.WriteString("The hub has not processed the latest change of the rollout yet.\n")
 	}
 	if r.Stage != "" {
 		group := "the clusters that no group has"

@@ -31,11 +31,11 @@ func TestTheReportSaysWhatToDo(t *testing.T) {
 	const head = "Stage 2/3 (group staging), 1 object\nClusters: 4, of which 2 have the change: 1 healthy, 0 progressing, 1 failed\n1 failed.\n"
 	for reason, want := range map[string]string{
 		fleetv1alpha1.PropagationRolloutReasonTooManyFailures: "Rollout shop/web of policy web: revision 3, TooManyFailures\n" + head +
-			"Mend the clusters or change what is sent; \"capstan rollout undo web -n shop\" takes the change back.\n",
+			"Fix the clusters or change what is sent; \"capstan rollout undo web -n shop\" undoes the change.\n",
 		fleetv1alpha1.PropagationRolloutReasonPaused: "Rollout shop/web of policy web: revision 3, Paused\n" + head +
-			"\"capstan rollout resume web -n shop\" lets it go on.\n",
+			"\"capstan rollout resume web -n shop\" resumes it.\n",
 		fleetv1alpha1.PropagationRolloutReasonUndone: "Rollout shop/web of policy web: revision 3, Undone\n" + head +
-			"Change what is sent; \"capstan rollout resume web -n shop\" rolls the same out once more.\n",
+			"Change what is sent; \"capstan rollout resume web -n shop\" rolls out the same change again.\n",
 		fleetv1alpha1.PropagationRolloutReasonRollingOut: "Rollout shop/web of policy web: revision 3, RollingOut\n" + head,
 	} {
 		r := &StatusReport{Namespace: "shop", Name: "web"}
@@ -52,7 +52,7 @@ func TestWhatCanBeUndone(t *testing.T) {
 		want string
 		undo *int64
 	}{
-		"stopped":          {rollout(fleetv1alpha1.PropagationRolloutReasonTooManyFailures, metav1.ConditionFalse), "revision 3 is taken back where clusters had something before", new(int64(3))},
+		"stopped":          {rollout(fleetv1alpha1.PropagationRolloutReasonTooManyFailures, metav1.ConditionFalse), "revision 3 is undone where clusters had something before", new(int64(3))},
 		"complete":         {rollout(fleetv1alpha1.PropagationRolloutReasonComplete, metav1.ConditionTrue), "all clusters have the latest change: there is nothing to undo", nil},
 		"nothing is known": {&fleetv1alpha1.PropagationRollout{}, "nothing has been rolled out yet", nil},
 	} {
@@ -67,7 +67,7 @@ func TestWhatCanBeUndone(t *testing.T) {
 			if test.undo == nil {
 				return
 			}
-			if again, err := undo(test.of); err != nil || again != "spec.undo says so already" {
+			if again, err := undo(test.of); err != nil || again != "it is already being undone" {
 				t.Errorf("once more: %q, %v", again, err)
 			}
 		})

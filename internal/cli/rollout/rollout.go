@@ -43,10 +43,10 @@ type rolloutObject interface {
 func NewRolloutCommand(session *hub.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollout COMMAND",
-		Short: "Look at staged rollouts of policies and objects, pause, resume and undo them",
-		Long: "A PropagationRollout has changes of what a policy sends, or of one object, reach the clusters group by group. These commands say how " +
-			"far one is, and change it. \"kubectl get propagationrollouts -A\" lists all.",
-		Example: `  # How far is it, and why does it not go on?
+		Short: "Show, pause, resume and undo staged rollouts of policies and objects",
+		Long: "A PropagationRollout rolls out changes of what a policy sends, or of one object, to the clusters group by " +
+			"group. These commands show its progress and change it. \"kubectl get propagationrollouts -A\" lists all rollouts.",
+		Example: `  # How far is it, and why has it stopped?
   capstan rollout status web -n shop
 
   # Go back to what all clusters had last
@@ -62,9 +62,9 @@ func newStatus(session *hub.Session) *cobra.Command {
 	c := &rolloutCommand{session: session}
 	return c.completeCommand(&cobra.Command{
 		Use:   "status NAME [-n NAMESPACE]",
-		Short: "Say how far a rollout is, and why it does not go on",
-		Long: "Says whose turn it is, how many clusters have the latest change and how they are with it, and what to do if the rollout has stopped. " +
-			"It changes nothing.",
+		Short: "Show the progress of a rollout, and why it has stopped",
+		Long: "Shows which group is next, how many clusters are updated, and their health, and what to do if the rollout has " +
+			"stopped. It changes nothing.",
 		Example: `  capstan rollout status web -n shop
 
   # Of a ClusterPropagationRollout, for a script
@@ -76,8 +76,8 @@ func newPause(session *hub.Session) *cobra.Command {
 	c := &rolloutCommand{session: session}
 	return c.completeCommand(&cobra.Command{
 		Use:     "pause NAME [-n NAMESPACE]",
-		Short:   "Keep changes from clusters that do not have them yet",
-		Long:    "Sets spec.paused of a rollout. Clusters that have a change keep it, and scaling goes on.",
+		Short:   "Pause a rollout",
+		Long:    "Sets spec.paused of a rollout: clusters that do not have a change yet do not get it. Clusters that have it keep it, and scaling continues.",
 		Example: `  capstan rollout pause web -n shop`,
 	}, func(r rolloutObject) (string, error) {
 		if r.RolloutSpec().Paused {
@@ -92,8 +92,8 @@ func newResume(session *hub.Session) *cobra.Command {
 	c := &rolloutCommand{session: session}
 	return c.completeCommand(&cobra.Command{
 		Use:     "resume NAME [-n NAMESPACE]",
-		Short:   "Let a rollout go on that is paused or undone",
-		Long:    "Takes spec.paused and spec.undo of a rollout back: the latest change goes to the clusters that do not have it, group by group.",
+		Short:   "Resume a rollout that is paused or undone",
+		Long:    "Clears spec.paused and spec.undo of a rollout: the latest change is rolled out, group by group, to the clusters that do not have it.",
 		Example: `  capstan rollout resume web -n shop`,
 	}, func(r rolloutObject) (string, error) {
 		spec := r.RolloutSpec()
@@ -110,10 +110,11 @@ func newUndo(session *hub.Session) *cobra.Command {
 	c := &rolloutCommand{session: session}
 	return c.completeCommand(&cobra.Command{
 		Use:   "undo NAME [-n NAMESPACE]",
-		Short: "Take a change back that has not reached all clusters",
-		Long: "Sets spec.undo of a rollout: clusters that have the latest change get at once what all clusters had last. The objects and policies on " +
-			"the hub stay as they are; when they change, a new rollout begins. What all clusters have is not undone: change it. If clusters had nothing " +
-			"before, as with the first revision of an object or in clusters that are chosen newly, nothing is taken back: no other cluster gets it.",
+		Short: "Undo a change that has not reached all clusters",
+		Long: "Sets spec.undo of a rollout: clusters with the latest change immediately get back what all clusters had last. " +
+			"The objects and policies on the hub are not changed; when they change, a new rollout begins. What all clusters " +
+			"have is not undone: change the object or policy instead. If clusters had nothing before, as with the first " +
+			"revision of an object or in newly chosen clusters, nothing is removed: no other cluster gets it.",
 		Example: `  capstan rollout undo web -n shop`,
 	}, undo)
 }
@@ -125,12 +126,12 @@ func undo(r rolloutObject) (string, error) {
 	case status.Revision == 0:
 		return "", exit.Next(errors.New("nothing has been rolled out yet"), "\"capstan rollout status %s\" says why.", r.GetName())
 	case spec.Undo != nil && *spec.Undo >= status.Revision:
-		return "spec.undo says so already", nil
+		return "it is already being undone", nil
 	case isConditionTrue(status.Conditions, fleetv1alpha1.PropagationRolloutConditionComplete):
 		return "", exit.Next(errors.New("all clusters have the latest change: there is nothing to undo"), "Change the object or the policy instead; that is rolled out in turn.")
 	}
 	spec.Undo = new(status.Revision)
-	return fmt.Sprintf("revision %d is taken back where clusters had something before", status.Revision), nil
+	return fmt.Sprintf("revision %d is undone where clusters had something before", status.Revision), nil
 }
 
 // completeCommand completes a command that changes a rollout, or only says how it is if
@@ -140,7 +141,7 @@ func (c *rolloutCommand) completeCommand(cmd *cobra.Command, change func(rollout
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return c.runRollout(cmd.Context(), args[0], change) }
 	cmd.Flags().StringVarP(&c.namespace, "namespace", "n", "", "Namespace of the rollout (default: that of the kubeconfig's context)")
-	cmd.Flags().BoolVar(&c.wide, "cluster-scoped", false, "It is a ClusterPropagationRollout")
+	cmd.Flags().BoolVar(&c.wide, "cluster-scoped", false, "The rollout is a ClusterPropagationRollout")
 	c.format.AddFlag(cmd)
 	// The flag is there and has no other function: there is no error to expect.
 	_ = cmd.RegisterFlagCompletionFunc("namespace", complete.PlacementNamespaces(c.session))
@@ -190,8 +191,8 @@ func (c *rolloutCommand) explainAbsent(err error, key client.ObjectKey) error {
 	case !apierrors.IsNotFound(err) || !hub.IsKindServed(err):
 		return err
 	case c.wide:
-		return exit.Next(fmt.Errorf("there is no ClusterPropagationRollout %q", key.Name), "\"kubectl get clusterpropagationrollouts\" lists those that there are.")
+		return exit.Next(fmt.Errorf("there is no ClusterPropagationRollout %q", key.Name), "\"kubectl get clusterpropagationrollouts\" lists those that exist.")
 	default:
-		return exit.Next(fmt.Errorf("there is no PropagationRollout %q in namespace %q", key.Name, key.Namespace), "\"kubectl get propagationrollouts -A\" lists those that there are.")
+		return exit.Next(fmt.Errorf("there is no PropagationRollout %q in namespace %q", key.Name, key.Namespace), "\"kubectl get propagationrollouts -A\" lists those that exist.")
 	}
 }

@@ -62,7 +62,7 @@ func NewCleanCommand(session *hub.Session) *cobra.Command {
 			"As long as the hub has clusters, it refuses and lists them. With --all-clusters they leave first: their agents " +
 			"remove what was delivered to them, but keep running without a hub; \"capstan unjoin\" and \"capstan unregister\" " +
 			"remove the agents, too. " +
-			fmt.Sprintf("A cluster that the hub does not hear from holds up the removal; with --force, the hub gives it up soon after %s, and what was delivered there stays.\n\n", silentWait) +
+			fmt.Sprintf("An unreachable cluster blocks the removal; with --force, the hub gives it up soon after %s, and what was delivered there stays.\n\n", silentWait) +
 			"With --dedicated it removes a dedicated hub from its host, which is the cluster of the current context. What the hub has stored " +
 			"stays on the host, for a hub of the same name, unless --delete-data is given or you agree when asked. A hub that does not " +
 			"answer is removed with --force only.",
@@ -95,7 +95,7 @@ func NewCleanCommand(session *hub.Session) *cobra.Command {
 	flags.BoolVar(&c.deleteData, flagDeleteData, false, "Also delete what the dedicated hub has stored")
 	flags.BoolVar(&c.allClusters, "all-clusters", false, "Let all clusters leave the hub first")
 	flags.BoolVar(&c.namespaces, "cluster-namespaces", false, "Also delete the namespaces of the clusters, and everything in them")
-	flags.BoolVar(&c.force, "force", false, "Do not wait for clusters that the hub does not hear from; remove an operator that another tool has installed")
+	flags.BoolVar(&c.force, "force", false, "Do not wait for unreachable clusters; remove an operator that another tool has installed")
 	flags.DurationVar(&c.timeout, "timeout", defaultTimeout, "How long to wait for each step")
 	c.mode.AddFlag(cmd)
 	return cmd
@@ -144,11 +144,11 @@ func (c *cleanCommand) cleanHub(ctx context.Context, s *clusterSite) error {
 	}
 	r := removalRun{site: s, waits: s.newWaiter()}
 	if !found.isPresent() {
-		fmt.Fprintf(s.out, "%s is no hub\n", c.session.DescribeTarget())
+		fmt.Fprintf(s.out, "%s is not a hub\n", c.session.DescribeTarget())
 	}
 	r.removeObjects(ctx, removal{
 		step: "Letting clusters leave", objects: managedClusters(clusters), after: c.giveUp(s),
-		hint: "--force gives up clusters that the hub does not hear of.",
+		hint: "--force gives up unreachable clusters.",
 	})
 	r.removeObjects(ctx, removal{step: "Removing the hub", objects: clusterManagers(found)})
 	if hosted := found.hosted(); len(hosted) > 0 {
@@ -157,7 +157,7 @@ func (c *cleanCommand) cleanHub(ctx context.Context, s *clusterSite) error {
 		r.removeOperator(ctx, found)
 	}
 	r.removeObjects(ctx, removal{step: "Removing bootstrap tokens", objects: tokens, before: unpublish(s)})
-	r.removeObjects(ctx, removal{step: "Removing what members verify the hub by", objects: published})
+	r.removeObjects(ctx, removal{step: "Removing the published CA of the hub", objects: published})
 	r.removeObjects(ctx, removal{step: "Removing the namespaces of clusters", objects: namespaces})
 	if r.err != nil || !c.mode.MakesChanges() {
 		return r.err

@@ -96,7 +96,7 @@ func (d *dedicatedHub) checkFlags() error {
 	case len(d.endpoints) > 0 && d.storageClass != "":
 		return exit.UsageError("--%s is for an etcd that the hub runs itself, not for --%s", flagStorageClass, flagEtcd)
 	case !slices.Contains([]corev1.ServiceType{corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeClusterIP}, corev1.ServiceType(d.serviceType)):
-		return exit.UsageError("--service-type: there is no %q; there are NodePort, LoadBalancer and ClusterIP", d.serviceType)
+		return exit.UsageError("--service-type: unknown type %q; the types are NodePort, LoadBalancer and ClusterIP", d.serviceType)
 	case d.nodePort != 0 && corev1.ServiceType(d.serviceType) == corev1.ServiceTypeClusterIP:
 		return exit.UsageError("--%s needs --service-type NodePort or LoadBalancer", flagNodePort)
 	}

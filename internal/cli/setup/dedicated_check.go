@@ -95,7 +95,7 @@ func (d *dedicatedHub) checkHost(ctx context.Context, c client.Reader, h hostSta
 // nameFree looks for objects of the name of the hub that are none of it.
 func (d *dedicatedHub) nameFree(h hostState) error {
 	removed := func(what string) error {
-		return exit.Next(fmt.Errorf("the hub is just being removed: %s %q is being deleted", what, d.name),
+		return exit.Next(fmt.Errorf("the hub is being removed: %s %q is being deleted", what, d.name),
 			"\"capstan clean --dedicated --name %s\" waits for that to finish, and shows what it is waiting for.", d.name)
 	}
 	if h.live != nil && !h.live.DeletionTimestamp.IsZero() {
@@ -108,7 +108,7 @@ func (d *dedicatedHub) nameFree(h hostState) error {
 		case !cm.DeletionTimestamp.IsZero():
 			return removed("ClusterManager")
 		case cm.Spec.DeployOption.Mode != operatorv1.InstallModeHosted:
-			return exit.Next(fmt.Errorf("the host has a ClusterManager %q already, which makes the host itself a hub", d.name), "Choose another name by --%s.", flagName)
+			return exit.Next(fmt.Errorf("the host already has a ClusterManager %q, which makes the host itself a hub", d.name), "Choose another name with --%s.", flagName)
 		}
 	}
 	return nil
@@ -124,13 +124,13 @@ func (d *dedicatedHub) namespaceFree(ctx context.Context, c client.Reader, name 
 	}
 	switch by := namespace.Labels[operatorv1.LabelOperatedBy]; {
 	case !namespace.DeletionTimestamp.IsZero():
-		return exit.Next(fmt.Errorf("the namespace %q is just being deleted", name), "Run the same command again when it is gone.")
+		return exit.Next(fmt.Errorf("the namespace %q is being deleted", name), "Run the same command again when it is gone.")
 	case by == operator.DeploymentKey().Name:
 		return nil
 	case by == "" && name == d.controlPlaneKey().Namespace && len(d.endpoints) > 0:
 		return nil // Somebody had to put the credential for etcd there.
 	default:
-		return exit.Next(fmt.Errorf("there is a namespace %q already, which is not of a dedicated hub", name), "Choose another name by --%s.", flagName)
+		return exit.Next(fmt.Errorf("namespace %q already exists, and is not that of a dedicated hub", name), "Choose another name with --%s.", flagName)
 	}
 }
 
@@ -184,9 +184,9 @@ func (d *dedicatedHub) storageThere(ctx context.Context, c client.Reader) error 
 	}
 	if len(names) == 0 {
 		return exit.Next(fmt.Errorf("%s, and no other one: the host has no storage for etcd", what),
-			"Install a provisioner of volumes, or store the hub in an etcd elsewhere by --%s.", flagEtcd)
+			"Install a provisioner of volumes, or store the hub in an etcd elsewhere with --%s.", flagEtcd)
 	}
-	return exit.Next(fmt.Errorf("%s; there is: %s", what, strings.Join(names, ", ")), "Choose one of them by --%s.", flagStorageClass)
+	return exit.Next(fmt.Errorf("%s; there is: %s", what, strings.Join(names, ", ")), "Choose one of them with --%s.", flagStorageClass)
 }
 
 // defaultClass is on the StorageClass of claims that name none.
@@ -195,7 +195,7 @@ const defaultClass = "storageclass.kubernetes.io/is-default-class"
 // credentialUsable looks at the credential for an etcd elsewhere.
 func (d *dedicatedHub) credentialUsable(ctx context.Context, c client.Reader) error {
 	key := client.ObjectKey{Namespace: d.controlPlaneKey().Namespace, Name: d.etcdSecret}
-	next := fmt.Sprintf("Make it, and run the same command again:\n"+
+	next := fmt.Sprintf("Create it, and run the same command again:\n"+
 		"  kubectl create namespace %[1]s\n"+
 		"  kubectl -n %[1]s create secret generic %[2]s --from-file=ca.crt --from-file=tls.crt --from-file=tls.key", key.Namespace, key.Name)
 	secret := &corev1.Secret{}

@@ -26,7 +26,7 @@ func (c *cleanCommand) checkDedicatedFlags() error {
 	case !c.isDedicated:
 		return nil
 	case c.namespaces:
-		return exit.UsageError("--cluster-namespaces is for shared hubs: those of a dedicated hub go with its data, by --%s", flagDeleteData)
+		return exit.UsageError("--cluster-namespaces is for shared hubs: those of a dedicated hub go with its data, with --%s", flagDeleteData)
 	case !dnsLabel.MatchString(c.dedicated.name):
 		return exit.UsageError("--%s: %q is not the name of a hub", flagName, c.dedicated.name)
 	default:
@@ -66,7 +66,7 @@ func (c *cleanCommand) cleanDedicated(ctx context.Context, s *clusterSite) error
 		leaving := removalRun{site: hub, waits: hub.newWaiter()}
 		leaving.removeObjects(ctx, removal{
 			step: "Letting clusters leave", objects: managedClusters(clusters), after: c.giveUp(hub),
-			hint: "--force gives up clusters that the hub does not hear of.",
+			hint: "--force gives up unreachable clusters.",
 		})
 		if leaving.err != nil {
 			return leaving.err
@@ -112,7 +112,7 @@ func (c *cleanCommand) dedicatedClusters(ctx context.Context, found hostState) (
 	hub, clusters, err := c.askHub(ctx, found)
 	switch {
 	case err != nil && c.force:
-		fmt.Fprintf(c.session.ErrOut, "Warning: the hub does not answer, so its clusters are not told that it goes: %v\n", err)
+		fmt.Fprintf(c.session.ErrOut, "Warning: the hub does not answer, so its clusters cannot be told that it is being removed: %v\n", err)
 		return nil, nil, nil
 	case err != nil:
 		return nil, nil, exit.Next(fmt.Errorf("ask the hub for its clusters: %w", err), "Repair the hub, or remove it with --force: its clusters then keep what was delivered to them.")
@@ -154,7 +154,7 @@ func (c *cleanCommand) askForData(found hostState) {
 	if c.deleteData || found.live == nil || found.live.Spec.Etcd.External != nil {
 		return
 	}
-	c.deleteData, _ = c.session.AskYesNo(fmt.Sprintf("Also delete everything that the hub %q has stored? It cannot be brought back.", c.dedicated.name))
+	c.deleteData, _ = c.session.AskYesNo(fmt.Sprintf("Also delete everything that the hub %q has stored? This cannot be undone.", c.dedicated.name))
 }
 
 // removeDedicated removes the hub and its control plane from the host.
@@ -228,7 +228,7 @@ func (c *cleanCommand) removeHubContext(s *clusterSite, found hostState) error {
 	}
 	fmt.Fprintf(s.out, "%s no longer hosts the hub %q\n", c.session.DescribeTarget(), d.name)
 	if found.live != nil && !c.deleteData && found.live.Spec.Etcd.Managed != nil {
-		fmt.Fprintf(s.out, "What it has stored stays in namespace %[1]s, with the keys to read it. \"capstan init --dedicated --name %[2]s\" goes on with it; \"kubectl delete namespace %[1]s\" deletes it.\n",
+		fmt.Fprintf(s.out, "What it has stored stays in namespace %[1]s, with the keys to read it. \"capstan init --dedicated --name %[2]s\" uses it again; \"kubectl delete namespace %[1]s\" deletes it.\n",
 			d.controlPlaneKey().Namespace, d.name)
 	}
 	kubeconfig := hubContext{files: c.session.ConfigFlags().ToRawKubeConfigLoader().ConfigAccess(), name: d.contextName()}

@@ -29,7 +29,7 @@ func (m *initCommand) runDedicated(ctx context.Context) error {
 		return err
 	}
 	if !m.wait {
-		return exit.UsageError("--wait=false is for shared hubs: what a dedicated hub is made of needs one another")
+		return exit.UsageError("--wait=false is for shared hubs: the parts of a dedicated hub depend on one another")
 	}
 	hub, err := d.hostedHubSpec(m.gates, m.users)
 	if err != nil {

@@ -80,7 +80,7 @@ func TestWhatMakesNoSenseForADedicatedHubIsRefused(t *testing.T) {
 		"an etcd and a class": {func(d *dedicatedHub) {
 			d.endpoints, d.etcdSecret, d.storageClass = []string{"https://e:2379"}, "etcd", "fast"
 		}, "not for --external-etcd"},
-		"a type that is none": {func(d *dedicatedHub) { d.serviceType = "ExternalName" }, `there is no "ExternalName"`},
+		"a type that is none": {func(d *dedicatedHub) { d.serviceType = "ExternalName" }, `unknown type "ExternalName"`},
 		"a port of no node":   {func(d *dedicatedHub) { d.serviceType, d.nodePort = "ClusterIP", 30000 }, "needs --service-type NodePort"},
 	}
 	for name, c := range cases {
@@ -195,8 +195,8 @@ func TestHostsThatCannotHaveTheHubSaySo(t *testing.T) {
 		"no storage":                 {want: "there is no default StorageClass, and no other one"},
 		"no default":                 {there: []client.Object{class("slow", "false")}, want: "there is no default StorageClass; there is: slow"},
 		"a class that is not there":  {change: func(d *dedicatedHub) { d.storageClass = "fast" }, there: []client.Object{standard}, want: `no StorageClass "fast"; there is: standard`},
-		"a namespace of its name":    {there: []client.Object{standard, labelled("hub", "a", "b")}, want: `a namespace "hub" already`},
-		"that of its control plane":  {there: []client.Object{standard, labelled("hub-control-plane", "a", "b")}, want: `a namespace "hub-control-plane" already`},
+		"a namespace of its name":    {there: []client.Object{standard, labelled("hub", "a", "b")}, want: `namespace "hub" already exists`},
+		"that of its control plane":  {there: []client.Object{standard, labelled("hub-control-plane", "a", "b")}, want: `namespace "hub-control-plane" already exists`},
 		"it is a hub of this name":   {there: []client.Object{standard}, hubs: []operatorv1.ClusterManager{hubNamed("hub", "Default")}, want: "makes the host itself a hub"},
 		"too new a Kubernetes":       {change: version("v1.37.2"), present: "v1.35.4", want: "--kubernetes-version: v1.37.2 is more than one minor version after v1.35.4: upgrade to v1.36 first"},
 		"an older Kubernetes":        {change: version("v1.35.4"), present: "v1.36.3", want: "v1.35.4 is an older minor version than v1.36.3"},

@@ -64,14 +64,14 @@ func (u *upgradeCommand) upgradeKubernetes(ctx context.Context, s *clusterSite) 
 		return err
 	}
 	if !cp.DeletionTimestamp.IsZero() {
-		return fmt.Errorf("the dedicated hub %q is just being removed", cp.Name)
+		return fmt.Errorf("the dedicated hub %q is being removed", cp.Name)
 	}
 	if err := versionPossible(cp, u.kubernetes); err != nil {
 		return err
 	}
 	from := cmp.Or(cp.Status.Version, cp.Spec.Version)
 	if from == u.kubernetes && cp.Spec.Version == u.kubernetes {
-		fmt.Fprintf(s.out, "the dedicated hub %q runs Kubernetes %s already\n", cp.Name, from)
+		fmt.Fprintf(s.out, "the dedicated hub %q already runs Kubernetes %s\n", cp.Name, from)
 		return nil
 	}
 	before := cp.DeepCopy()

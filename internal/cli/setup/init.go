@@ -61,7 +61,7 @@ func NewInitCommand(session *hub.Session) *cobra.Command {
   # Turn another one into a hub, with three pods for each component
   capstan init --context hub --replicas 3
 
-  # Make a dedicated hub that survives the loss of a node, hosted by the cluster of the current context
+  # Create a dedicated hub that survives the loss of a node, hosted by the cluster of the current context
   capstan init --dedicated --name fleet --replicas 3
 
   # Automatically accept clusters that this user registers
@@ -74,7 +74,7 @@ func NewInitCommand(session *hub.Session) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	m.given = flags.Changed
-	flags.BoolVar(&m.isDedicated, flagDedicated, false, "Make a dedicated hub, whose API server runs as pods on the cluster")
+	flags.BoolVar(&m.isDedicated, flagDedicated, false, "Create a dedicated hub, whose API server runs as pods on the cluster")
 	ofDedicated := m.dedicated.addFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		for _, name := range ofDedicated {
@@ -104,7 +104,7 @@ func (m *initCommand) runInit(ctx context.Context) error {
 		return exit.UsageError("--replicas has to be at least 1")
 	}
 	if m.output != "" && m.output != "yaml" {
-		return exit.UsageError("--output: there is no format %q; there is yaml", m.output)
+		return exit.UsageError("--output: unknown format %q; the only format is yaml", m.output)
 	}
 	if m.isDedicated {
 		return m.runDedicated(ctx)
@@ -194,7 +194,7 @@ func (m *initCommand) installHub(ctx context.Context, s *clusterSite, spec opera
 func (m *initCommand) sayNext() {
 	ready := "is a hub"
 	if !m.wait {
-		ready = "becomes a hub: \"kubectl get clustermanager\" tells when it is one"
+		ready = "is becoming a hub: \"kubectl get clustermanager\" shows when it is ready"
 	}
 	fmt.Fprintf(m.session.Out, `
 %s %s.
@@ -219,11 +219,11 @@ func (s operatorSituation) checkInit(force bool, release string) error {
 		cm := &s.hubs[i]
 		switch {
 		case !cm.DeletionTimestamp.IsZero():
-			return exit.Next(fmt.Errorf("the hub is just being removed: ClusterManager %q is being deleted", cm.Name),
+			return exit.Next(fmt.Errorf("the hub is being removed: ClusterManager %q is being deleted", cm.Name),
 				"\"capstan clean\" waits for that to finish, and shows what it is waiting for.")
 		case cm.Name != install.ClusterManagerName && cm.Spec.DeployOption.Mode != operatorv1.InstallModeHosted:
-			return exit.Next(fmt.Errorf("the cluster is a hub already: there is ClusterManager %q", cm.Name),
-				"A cluster can be one hub only. \"capstan get clusters\" shows its clusters.")
+			return exit.Next(fmt.Errorf("the cluster is already a hub: there is ClusterManager %q", cm.Name),
+				"A cluster can be only one hub. \"capstan get clusters\" shows its clusters.")
 		}
 	}
 	return nil
@@ -238,5 +238,5 @@ func (s operatorSituation) sameRelease(release string) error {
 	if isOlderRelease(release, s.release) {
 		word = "Use capstan of that release, or a newer one."
 	}
-	return exit.Next(fmt.Errorf("there is a hub of release %s already, and this is capstan %s", s.release, release), "%s", word)
+	return exit.Next(fmt.Errorf("there is already a hub of release %s, and this is capstan %s", s.release, release), "%s", word)
 }

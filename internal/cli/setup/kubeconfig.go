@@ -33,7 +33,7 @@ func (h hubContext) checkNameFree(endpoint string) error {
 	}
 	taken := func(what, leads string) error {
 		return exit.Next(fmt.Errorf("the kubeconfig has a %s %q already%s", what, h.name, leads),
-			"Choose another name for that of the hub by --%s, or remove it by \"kubectl config delete-%s %s\".", flagHubContext, what, h.name)
+			"Choose another name for that of the hub with --%s, or remove it by \"kubectl config delete-%s %s\".", flagHubContext, what, h.name)
 	}
 	if found := config.Contexts[h.name]; found != nil && (found.Cluster != h.name || found.AuthInfo != h.name) {
 		return taken("context", fmt.Sprintf(", for the cluster %q", found.Cluster))

@@ -73,7 +73,7 @@ func TestHubsAreMadeWhereThereIsNone(t *testing.T) {
 		"Helm's":                           {found: operatorSituation{deployment: ofHelm}, force: true, want: "installed by Helm"},
 		"a hub of another name":            {found: operatorSituation{deployment: ours, hubs: []operatorv1.ClusterManager{hubNamed("mine", "Default")}}, want: `ClusterManager "mine"`},
 		"hubs elsewhere":                   {found: operatorSituation{deployment: ours, hubs: []operatorv1.ClusterManager{hubNamed("mine", "Hosted")}}},
-		"a hub that is being removed":      {found: operatorSituation{deployment: ours, hubs: []operatorv1.ClusterManager{deleted}}, want: "just being removed"},
+		"a hub that is being removed":      {found: operatorSituation{deployment: ours, hubs: []operatorv1.ClusterManager{deleted}}, want: "is being removed"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

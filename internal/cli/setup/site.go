@@ -83,7 +83,7 @@ func (s *clusterSite) preflight(ctx context.Context, objects []*unstructured.Uns
 	}
 	if len(missing) > 0 {
 		return exit.Next(fmt.Errorf("you may not %s", strings.Join(missing, ", nor ")),
-			"Use a kubeconfig of an administrator of the cluster. \"kubectl auth whoami\" tells who you are there.")
+			"Use a kubeconfig of an administrator of the cluster. \"kubectl auth whoami\" shows who you are there.")
 	}
 	// Whoever writes a role has to hold what it gives, which only trying tells.
 	for _, object := range objects {
@@ -152,7 +152,7 @@ func (s *clusterSite) dryRunObjects(ctx context.Context, objects []*unstructured
 			err := install.ApplyObjects(ctx, s.write, object)
 			switch {
 			case apierrors.IsNotFound(err):
-				unchecked = ", not checked: its namespace or its kind is only being installed"
+				unchecked = ", not checked: its namespace or its kind is still being installed"
 			case err != nil:
 				return err
 			}

@@ -93,10 +93,10 @@ func (s operatorSituation) operatorImage() string {
 func (s operatorSituation) checkForeign(force bool) error {
 	switch by := s.installer(); {
 	case by == install.ByOLM:
-		return exit.Next(fmt.Errorf("there is %s, installed by OLM, which undoes what others change", s.describeInstalled()),
+		return exit.Next(fmt.Errorf("there is %s, installed by OLM, which reverts changes by others", s.describeInstalled()),
 			"Change it by its Subscription. A ClusterManager for it is at the end of what \"capstan init -o yaml\" prints.")
 	case by == install.ByHelm:
-		return exit.Next(fmt.Errorf("there is %s, installed by Helm, which sets back what others change", s.describeInstalled()),
+		return exit.Next(fmt.Errorf("there is %s, installed by Helm, which reverts changes by others", s.describeInstalled()),
 			"Change it with \"helm upgrade\", and remove it with \"helm uninstall\"; \"helm list -A\" shows the release.")
 	case by == install.ByOther && !force:
 		return exit.Next(fmt.Errorf("there is %s already, which Capstan has not installed", s.describeInstalled()),

@@ -58,7 +58,7 @@ func hubSpec(gates, users []string) (operatorv1.ClusterManagerSpec, error) {
 			}
 			spec.PlacementConfiguration.FeatureGates = append(spec.PlacementConfiguration.FeatureGates, gate)
 		default:
-			return operatorv1.ClusterManagerSpec{}, exit.UsageError("--feature-gates: a hub has no %q; it has %s", name, strings.Join(slices.Concat(registration, work, placement), ", "))
+			return operatorv1.ClusterManagerSpec{}, exit.UsageError("--feature-gates: unknown feature gate %q; a hub has %s", name, strings.Join(slices.Concat(registration, work, placement), ", "))
 		}
 	}
 	if len(users) > 0 {

@@ -97,7 +97,7 @@ func (u *upgradeCommand) checkFlags(given func(flag string) bool) error {
 		}
 	}
 	if u.member.Given() {
-		return exit.UsageError("--%s is for dedicated hubs; choose the host of one by --context", flagKubernetes)
+		return exit.UsageError("--%s is for dedicated hubs; choose the host of one with --context", flagKubernetes)
 	}
 	return u.mode.ValidateMode()
 }
@@ -224,7 +224,7 @@ func reportUpgrade(ctx context.Context, s *clusterSite, before operatorSituation
 		fmt.Fprintf(s.out, "deployment.apps/%s: %s -> %s\n", c.Key.Name, was, c.Image)
 	}
 	if !changed {
-		fmt.Fprintln(s.out, "all images were these already; roles and definitions are those of this release")
+		fmt.Fprintln(s.out, "all images were up to date; roles and definitions are those of this release")
 	}
 	return nil
 }
@@ -243,7 +243,7 @@ func (s operatorSituation) checkUpgrade(force bool, to string) error {
 
 func missingNext(operator install.Operator) string {
 	if operator == install.KlusterletOperator() {
-		return "Agents run on clusters that were registered by \"capstan register\"; a cluster that the hub calls is upgraded by \"capstan join\", repeated."
+		return "Agents run on clusters that were registered by \"capstan register\"; a Push cluster is upgraded by running \"capstan join\" again."
 	}
 	return "\"capstan init\" makes a cluster a hub. Choose another one with --context."
 }

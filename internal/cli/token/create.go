@@ -111,7 +111,7 @@ func (c *createCommand) checkFlags() error {
 		return err
 	}
 	if c.ttl < 0 || c.ttl > 0 && c.ttl < time.Second {
-		return exit.UsageError("--ttl: %s is no time that a token can be valid for", c.ttl)
+		return exit.UsageError("--ttl: %s is not a valid lifetime of a token", c.ttl)
 	}
 	for _, group := range c.groups {
 		if err := util.ValidateBootstrapGroupName(group); err != nil {
@@ -122,7 +122,7 @@ func (c *createCommand) checkFlags() error {
 		return exit.UsageError("--usages: %w", err)
 	}
 	if c.command && c.kubeconfig {
-		return exit.UsageError("--print-register-command and --print-kubeconfig print two different things: give one of them")
+		return exit.UsageError("--print-register-command and --print-kubeconfig exclude each other")
 	}
 	if c.command && len(c.usages) < len(api.KnownTokenUsages) {
 		return exit.UsageError("--usages: to register a cluster takes a token for %s", strings.Join(api.KnownTokenUsages, " and "))
@@ -192,7 +192,7 @@ func (c *createCommand) runTokenCreate(ctx context.Context, args []string) error
 func (c *createCommand) createTokenOnHub(ctx context.Context, hub client.Client, config *rest.Config, token string) error {
 	id, _, _ := strings.Cut(token, ".")
 	if err := hub.Create(ctx, c.tokenSecret(token)); apierrors.IsAlreadyExists(err) {
-		return exit.Next(fmt.Errorf("there is a bootstrap token %q already", id), "Choose another one, or delete it with \"capstan token delete %s\".", id)
+		return exit.Next(fmt.Errorf("bootstrap token %q already exists", id), "Choose another one, or delete it with \"capstan token delete %s\".", id)
 	} else if err != nil {
 		return fmt.Errorf("create a bootstrap token: %w", err)
 	}

@@ -40,7 +40,7 @@ func (c *createCommand) outputRenderer(config *rest.Config) (func(context.Contex
 			return nil, err
 		}
 		if host, _, _ := net.SplitHostPort(address); host == "localhost" || net.ParseIP(host).IsLoopback() {
-			fmt.Fprintln(c.session.ErrOut, "Warning: by this address a machine reaches itself. Give the address at which members reach the hub by --server.")
+			fmt.Fprintln(c.session.ErrOut, "Warning: by this address a machine reaches itself. Give the address at which members reach the hub with --server.")
 		}
 		ca, err := verifiedCA(config)
 		return func(ctx context.Context, hub client.Client, token string) ([]byte, error) {
@@ -61,7 +61,7 @@ func addressOf(server string) (string, error) {
 	address, err := url.Parse(server)
 	if err != nil || address.Scheme != "https" || address.Hostname() == "" || strings.Trim(address.Path, "/") != "" {
 		return "", exit.Next(fmt.Errorf("%s is not the address of an API server as HOST:PORT, which is how clusters register", server),
-			"Give another one by --server, or use --print-kubeconfig.")
+			"Give another one with --server, or use --print-kubeconfig.")
 	}
 	if address.Port() == "" {
 		return net.JoinHostPort(address.Hostname(), "443"), nil

@@ -218,7 +218,7 @@ func deleteToken(ctx context.Context, session *hub.Session, mode *dryrun.Mode, c
 		err = c.Delete(ctx, secret)
 	}
 	if apierrors.IsNotFound(err) {
-		return exit.Next(fmt.Errorf("there is no bootstrap token %q", id), "\"capstan token list\" lists those that there are.")
+		return exit.Next(fmt.Errorf("there is no bootstrap token %q", id), "\"capstan token list\" lists those that exist.")
 	}
 	if err != nil {
 		return fmt.Errorf("delete bootstrap token %q: %w", id, err)

@@ -75,7 +75,7 @@ func TestWhatATokenIs(t *testing.T) {
 			reason: "whoever finds it could take every name", change: func(c *createCommand) { c.autoAccept = true }, refuse: "--auto-accept needs --cluster-name",
 		},
 		"a name that no cluster has": {reason: "nobody could use it", change: func(c *createCommand) { c.names = []string{"Edge_1"} }, refuse: "--cluster-name"},
-		"both to print":              {reason: "scripts read one of them", change: func(c *createCommand) { c.command, c.kubeconfig = true, true }, refuse: "give one of them"},
+		"both to print":              {reason: "scripts read one of them", change: func(c *createCommand) { c.command, c.kubeconfig = true, true }, refuse: "exclude each other"},
 		"to register without signing": {
 			reason: "the member could not verify the hub", refuse: "takes a token for",
 			change: func(c *createCommand) { c.command, c.usages = true, []string{"authentication"} },

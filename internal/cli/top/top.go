@@ -39,7 +39,7 @@ const unknown = "-"
 
 // NewTopCommand returns the command "top".
 func NewTopCommand(session *hub.Session) *cobra.Command {
-	cmd := &cobra.Command{Use: "top", Short: "Show how full clusters are"}
+	cmd := &cobra.Command{Use: "top", Short: "Show requested and allocatable resources"}
 	cmd.AddCommand(newClusters(session))
 	return cmd
 }
@@ -57,9 +57,10 @@ func newClusters(session *hub.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "clusters [NAME...]",
 		Aliases: []string{"cluster"},
-		Short:   "Show how full clusters are, and when they were last heard of",
-		Long: "Shows of each cluster how much CPU and memory its pods request, of what its nodes can allocate, how many pods there are, and when its " +
-			"agent last gave a sign of life. It is what the agents have reported: requests, not what is used. \"-\" is what the hub does not know.",
+		Short:   "Show requested and allocatable resources of clusters, and their last heartbeat",
+		Long: "Shows, for each cluster, the CPU and memory that its pods request, out of what its nodes can allocate, the " +
+			"number of pods, and the time of the last heartbeat. The figures are those that the agents report: requests, not " +
+			"usage. \"-\" means unknown.",
 		Example: `  # All clusters
   capstan top clusters
 
@@ -71,8 +72,8 @@ func newClusters(session *hub.Session) *cobra.Command {
 		ValidArgsFunction: complete.ClusterNamesCompletion(session),
 		RunE:              func(cmd *cobra.Command, args []string) error { return c.runTop(cmd.Context(), args) },
 	}
-	cmd.Flags().StringVarP(&c.selector, "selector", "l", "", "Labels that clusters must have, such as env=prod,tier!=test")
-	cmd.Flags().StringVar(&c.sortBy, "sort-by", "name", "Order of the clusters. One of: ("+strings.Join(sortOrders(), ", ")+"); the fullest or the most silent first")
+	cmd.Flags().StringVarP(&c.selector, "selector", "l", "", "Select clusters by labels, such as env=prod,tier!=test")
+	cmd.Flags().StringVar(&c.sortBy, "sort-by", "name", "Order of the clusters. One of: ("+strings.Join(sortOrders(), ", ")+"); the fullest clusters, or those with the oldest heartbeat, first")
 	c.format.AddFlag(cmd)
 	// The flag is there and has no other function: there is no error to expect.
 	_ = cmd.RegisterFlagCompletionFunc("sort-by", cobra.FixedCompletions(sortOrders(), cobra.ShellCompDirectiveNoFileComp))
@@ -115,7 +116,7 @@ func (c *topCommand) runTop(ctx context.Context, names []string) error {
 	var missing []error
 	for _, name := range names {
 		if !slices.ContainsFunc(all, func(u clusterUsage) bool { return u.Name == name }) {
-			missing = append(missing, exit.Next(fmt.Errorf("there is no cluster %q", name), "\"capstan get clusters\" lists those that there are."))
+			missing = append(missing, exit.Next(fmt.Errorf("there is no cluster %q", name), "\"capstan get clusters\" lists those that exist."))
 		}
 	}
 	slices.SortFunc(all, c.compareUsage)
@@ -137,7 +138,7 @@ func (c *topCommand) parseFlags(names []string) (labels.Selector, error) {
 		return nil, err
 	}
 	if !slices.Contains(sortOrders(), c.sortBy) {
-		return nil, exit.UsageError("--sort-by: there is no order %q; there are %s", c.sortBy, strings.Join(sortOrders(), ", "))
+		return nil, exit.UsageError("--sort-by: unknown order %q; the orders are %s", c.sortBy, strings.Join(sortOrders(), ", "))
 	}
 	if len(names) > 0 && c.selector != "" {
 		return nil, exit.UsageError("names and --selector cannot be given together")
@@ -181,7 +182,7 @@ func (c *topCommand) readUsage(ctx context.Context, names []string, selector lab
 func heartbeats(ctx context.Context, c client.Client) (beats map[string]*metav1.Time, unread string, err error) {
 	leases, err := hub.ListAllPages(ctx, c, func(l *coordinationv1.LeaseList) []coordinationv1.Lease { return l.Items }, client.MatchingFields{"metadata.name": clusterv1.LeaseName})
 	if apierrors.IsForbidden(err) {
-		return nil, "Leases (heartbeats are not told)", nil
+		return nil, "Leases (heartbeats are not shown)", nil
 	}
 	beats = map[string]*metav1.Time{}
 	for i := range leases {

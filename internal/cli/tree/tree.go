@@ -36,10 +36,10 @@ func NewTreeCommand(session *hub.Session) *cobra.Command {
 		Use:   "tree [CLUSTER...]",
 		Short: "Show clusters, their works and objects, and placements, as a tree",
 		Long: "Shows the hub with its clusters, the works that are delivered to them, and the objects of these works: whether " +
-			"each is ready, its conditions, and why it is not ready. A condition without a status is as it should be. " +
-			"Everything comes from the hub: it is what the agents have reported.\n\n" +
-			"Without names, placements follow, with their decisions, the clusters that are chosen and the works that replica sets " +
-			"have made there; and the replica sets (ManifestWorkReplicaSets).",
+			"each is ready, its conditions, and why it is not ready. A condition without a status is as expected. Everything " +
+			"comes from the hub, as the agents have reported it.\n\n" +
+			"Without names, it also shows placements, with their decisions, the chosen clusters and the works that replica " +
+			"sets have created there, and replica sets (ManifestWorkReplicaSets).",
 		Example: `  # Everything
   capstan tree
 
@@ -100,7 +100,7 @@ func listClusters(ctx context.Context, c client.Client, names []string) (
 		cluster := clusterv1.ManagedCluster{}
 		err := c.Get(ctx, client.ObjectKey{Name: name}, &cluster)
 		if apierrors.IsNotFound(err) && hub.IsKindServed(err) {
-			missing = append(missing, exit.Next(fmt.Errorf("there is no cluster %q", name), "\"capstan get clusters\" lists those that there are."))
+			missing = append(missing, exit.Next(fmt.Errorf("there is no cluster %q", name), "\"capstan get clusters\" lists those that exist."))
 			continue
 		}
 		if err != nil {

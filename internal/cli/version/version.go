@@ -72,7 +72,7 @@ func NewVersionCommand(session *hub.Session) *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "" && output != "json" && output != "yaml" {
-				return exit.UsageError("--output: there is no format %q; there are json and yaml", output)
+				return exit.UsageError("--output: unknown format %q; the formats are json and yaml", output)
 			}
 			if check && clientOnly {
 				return exit.UsageError("--check compares with the hub, which --client does not contact: leave out one of them")
@@ -162,7 +162,7 @@ func (v *versionReport) askHub(ctx context.Context, session *hub.Session) error 
 	definition := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}}
 	err = c.Get(ctx, client.ObjectKey{Name: "managedclusters." + clusterv1.GroupName}, definition)
 	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("%s is no hub of Capstan", session.DescribeTarget())
+		return fmt.Errorf("%s is not a Capstan hub", session.DescribeTarget())
 	}
 	if err != nil {
 		return err
@@ -184,7 +184,7 @@ func kubernetesVersion(ctx context.Context, config *rest.Config) (string, error)
 	}
 	var info apimachineryversion.Info
 	if err := json.Unmarshal(answer, &info); err != nil {
-		return "", fmt.Errorf("decode the version that the API server told: %w", err)
+		return "", fmt.Errorf("decode the version that the API server reported: %w", err)
 	}
 	return info.GitVersion, nil
 }

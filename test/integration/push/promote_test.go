@@ -117,7 +117,7 @@ Resource "deployments"(shop/web) is promoted successfully
 		t.Errorf("the Deployment in the cluster has labels %v and annotations %v; its spec (-before +after):\n%s", now.Labels, now.Annotations, diff)
 	}
 
-	w.want(t, exit.Failed, "", "Deployment shop/web is promoted already: cluster member1 gets it from a hub", promote("web")...)
+	w.want(t, exit.Failed, "", "Deployment shop/web is already promoted: cluster member1 gets it from a hub", promote("web")...)
 	t.Run("a cluster answers with something else", w.testLies(promote))
 	t.Run("what another policy has, or would get", w.testContended(promote))
 	t.Run("it is handed back", w.testHandedBack(web))
@@ -199,7 +199,7 @@ func (w *world) testContended(promote func(string, ...string) []string) func(*te
 			}
 			return ""
 		})
-		w.want(t, exit.Failed, "", "Deployment shop/db is on the hub already, and PropagationPolicy shop/other claims it", promote("db")...)
+		w.want(t, exit.Failed, "", "Deployment shop/db is already on the hub, and PropagationPolicy shop/other claims it", promote("db")...)
 		must(t, w.hub.client.Delete(t.Context(), other))
 		eventually(t, "the other policy has let go of it", func(ctx context.Context) string {
 			if err := w.hub.client.Get(ctx, client.ObjectKeyFromObject(different), different); err != nil || different.Annotations[policyv1alpha1.AnnotationPropagationPolicyName] != "" {
@@ -207,8 +207,8 @@ func (w *world) testContended(promote func(string, ...string) []string) func(*te
 			}
 			return ""
 		})
-		w.want(t, exit.Failed, "", "Deployment shop/db is on the hub already, and another one than in cluster member1", promote("db")...)
-		w.want(t, exit.Failed, "", "PropagationPolicy (shop/web-deployment) is on the hub already, and is about something else", promote("cache", "--policy-name", "web-deployment")...)
+		w.want(t, exit.Failed, "", "Deployment shop/db is already on the hub, and differs from the one in cluster member1", promote("db")...)
+		w.want(t, exit.Failed, "", "PropagationPolicy (shop/web-deployment) is already on the hub, and is for something else", promote("cache", "--policy-name", "web-deployment")...)
 		w.want(t, exit.OK, "No policy was created", "", promote("cache", "--auto-create-policy=false")...)
 		w.want(t, exit.OK, "ResourceTemplate (shop/cache) is there already\n", "", promote("cache", "--policy-name", "mine")...)
 	}

@@ -75,7 +75,7 @@ func TestHubLife(t *testing.T) {
 	})
 	t.Run("removed again, there is nothing to do", func(t *testing.T) {
 		code, out := c.capstan(t, "clean")
-		if code != exit.OK || !strings.Contains(out, "is no hub") {
+		if code != exit.OK || !strings.Contains(out, "is not a hub") {
 			t.Errorf("exit code %d, or it is not said", code)
 		}
 	})

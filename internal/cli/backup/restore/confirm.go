@@ -33,8 +33,9 @@ func newConfirm(session *hub.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "confirm (CLUSTER... | --all)",
 		Short: "Let agents delete what a restored hub has forgotten",
-		Long: "Takes the annotation " + fleetv1alpha1.AnnotationRestored + " off ManagedClusters. Their agents then delete, after the grace period, what forgotten " +
-			"ManifestWorks have brought, as for every ManifestWork that is gone. It shows first what they keep. Here the current context is the hub.",
+		Long: "Removes the annotation " + fleetv1alpha1.AnnotationRestored + " from ManagedClusters. Their agents then delete, " +
+			"after the grace period, what forgotten ManifestWorks delivered, as for every deleted ManifestWork. It first shows " +
+			"what they keep. Here the current context is the hub.",
 		Example: `  # Show what agents keep
   capstan restore confirm --all --dry-run
 

@@ -26,12 +26,12 @@ func checkBackupFits(of archive.Manifest, cp *fleetv1alpha1.ControlPlane) error 
 	switch {
 	case of.Hub != cp.Name || of.Namespace != cp.Namespace:
 		return exit.Next(fmt.Errorf("the backup is of the hub %q in namespace %q, not of %q in namespace %q", of.Hub, of.Namespace, cp.Name, cp.Namespace),
-			"Choose that one by --name and --namespace; its keys and addresses are made for these names.")
+			"Choose that one with --name and --namespace; its keys and addresses are made for these names.")
 	case !cp.DeletionTimestamp.IsZero():
-		return fmt.Errorf("the dedicated hub %q is just being removed", cp.Name)
+		return fmt.Errorf("the dedicated hub %q is being removed", cp.Name)
 	case cp.Spec.Etcd.Managed == nil:
 		return exit.Next(fmt.Errorf("the dedicated hub %q stores its objects in an etcd that the hub does not run", cp.Name),
-			"Restore that etcd by its own means: see \"Backup\" in docs/spec/fleet/controlplane.md.")
+			"Restore that etcd with its own tools: see \"Backup\" in docs/spec/fleet/controlplane.md.")
 	}
 	if problem := manifests.VersionProblem(of.KubernetesVersion, cp.Spec.Version); problem != "" {
 		return fmt.Errorf("the backup is of Kubernetes %s, and the ControlPlane is to run %s: %s", of.KubernetesVersion, cp.Spec.Version, problem)
@@ -89,7 +89,7 @@ const namesMax = 10
 func summarizeRestore(name string, created time.Time, versions restored.VersionRange, before, after workVersions) string {
 	lines := []string{fmt.Sprintf("The hub %q is as it was on %s, with %d ManifestWorks.", name, created.Format(time.RFC3339), len(after))}
 	if before == nil {
-		lines = append(lines, "What it had until now could not be read, so nobody knows which ManifestWorks were changed, created or deleted since.")
+		lines = append(lines, "What it had until now could not be read, so it is unknown which ManifestWorks were changed, created or deleted since.")
 	} else {
 		d := compareWorks(before, after, versions)
 		for _, kind := range []struct {
@@ -104,7 +104,7 @@ func summarizeRestore(name string, created time.Time, versions restored.VersionR
 		}
 	}
 	return strings.Join(append(lines,
-		"Agents keep what forgotten ManifestWorks have brought, and say so in condition WorksMissing of their ManagedCluster. Create these works again, or see \"capstan restore confirm --help\"."), "\n")
+		"Agents keep what forgotten ManifestWorks delivered, and report it in condition WorksMissing of their ManagedCluster. Create these works again, or see \"capstan restore confirm --help\"."), "\n")
 }
 
 // formatFirstNames returns the first names, sorted.

@@ -61,7 +61,7 @@ func TestABackupThatDoesNotFitIsRefused(t *testing.T) {
 			to: plane(func(cp *fleetv1alpha1.ControlPlane) { cp.Spec.Etcd.Managed = nil }),
 		},
 		"a hub that goes": {
-			of: of(nil), want: "just being removed",
+			of: of(nil), want: "is being removed",
 			to: plane(func(cp *fleetv1alpha1.ControlPlane) { cp.DeletionTimestamp = new(metav1.Now()) }),
 		},
 	} {

@@ -63,7 +63,7 @@ func (w *restoreRun) holdControlPlane(ctx context.Context, how, next string) err
 			if degraded := meta.FindStatusCondition(cp.Status.Conditions, fleetv1alpha1.ControlPlaneConditionDegraded); degraded != nil && degraded.Status == metav1.ConditionTrue {
 				return false, degraded.Message, nil
 			}
-			return false, "its operator has not begun with it yet", nil
+			return false, "its operator has not started on it yet", nil
 		}
 		return held.Status == metav1.ConditionTrue, held.Message, nil
 	})
@@ -97,8 +97,8 @@ func (w *restoreRun) secretsToWrite(ctx context.Context, replace bool) ([]client
 		}
 	}
 	if len(others) > 0 && !replace {
-		return nil, exit.Next(fmt.Errorf("the keys of the hub are others than those of the backup: Secrets %s in namespace %q", strings.Join(others, ", "), w.plane.Namespace),
-			"They were rotated since, or this is another hub of that name. The backup can only be read with its own keys: --%s brings them back. "+
+		return nil, exit.Next(fmt.Errorf("the keys of the hub differ from those of the backup: Secrets %s in namespace %q", strings.Join(others, ", "), w.plane.Namespace),
+			"They were rotated since, or this is another hub of that name. The backup can only be read with its own keys: --%s restores them. "+
 				"Members that trust only newer authorities then need a new bootstrap kubeconfig.", flagReplaceKeys)
 	}
 	return wanted, nil

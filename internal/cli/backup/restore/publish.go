@@ -110,7 +110,7 @@ func (w *restoreRun) readCurrentWorks(ctx context.Context) error {
 	})
 	if err != nil {
 		w.before = nil
-		w.steps.ShowWaiting("it cannot be asked: %v", err)
+		w.steps.ShowWaiting("it cannot be reached: %v", err)
 	}
 	return ctx.Err()
 }

@@ -44,13 +44,15 @@ func NewRestoreCommand(session *hub.Session) *cobra.Command {
 	r := &restoreCommand{session: session}
 	cmd := &cobra.Command{
 		Use:   "restore",
-		Short: "Bring a dedicated hub back to a backup",
-		Long: "Replaces everything that a dedicated hub stores by what a file of \"capstan backup\" has, and brings its keys back where they are missing. " +
-			"The cluster of the current context is the host of the hub, which has its ControlPlane. The hub does not answer meanwhile; members go on. " +
-			"If it is interrupted, the same command does everything again.\n\n" +
-			"What came after the backup is forgotten. Agents of Capstan keep what forgotten ManifestWorks have brought to their clusters, and report it in " +
-			"condition WorksMissing of the ManagedCluster, until \"capstan restore confirm\". Agents of Open Cluster Management delete it after their grace " +
-			"period. ManifestWorks that were changed or deleted after the backup are again as they were.",
+		Short: "Restore a dedicated hub from a backup",
+		Long: "Replaces everything that a dedicated hub stores with the contents of a file of \"capstan backup\", and restores " +
+			"its keys where they are missing. The cluster of the current context is the host of the hub, which has its " +
+			"ControlPlane. The hub is unavailable meanwhile; members keep running. If the command is interrupted, run it " +
+			"again: it starts over.\n\n" +
+			"Whatever was created after the backup is forgotten. Agents of Capstan keep what forgotten ManifestWorks delivered " +
+			"to their clusters, and report it in condition WorksMissing of the ManagedCluster, until \"capstan restore " +
+			"confirm\". Agents of Open Cluster Management delete it after their grace period. ManifestWorks that were changed " +
+			"or deleted after the backup are as they were before.",
 		Example: `  # Bring the hub fleet back to a backup
   capstan restore --name fleet --identity key.txt -f fleet.backup
 
@@ -67,7 +69,7 @@ func NewRestoreCommand(session *hub.Session) *cobra.Command {
 	flags.StringVar(&r.name, "name", install.DedicatedName, "Name of the dedicated hub")
 	flags.StringVarP(&r.namespace, "namespace", "n", "", "Namespace of its ControlPlane (default: NAME-control-plane)")
 	r.source.AddFlags(flags, "File of the backup")
-	flags.BoolVar(&r.replaceKeys, flagReplaceKeys, false, "Replace keys that are others than those of the backup")
+	flags.BoolVar(&r.replaceKeys, flagReplaceKeys, false, "Replace keys that differ from those of the backup")
 	flags.BoolVarP(&r.confirmed, flagYes, "y", false, "Do not ask whether what the hub stores now may be replaced")
 	flags.DurationVar(&r.timeout, "timeout", stepTimeout, "How long each step may take")
 	cmd.AddCommand(newConfirm(session))
@@ -139,12 +141,12 @@ func (r *restoreCommand) consent(from *backup.Backup, cp *fleetv1alpha1.ControlP
 	if r.confirmed {
 		return nil
 	}
-	question := fmt.Sprintf("Everything that the hub %q stores is replaced by what it had on %s", cp.Name, from.Manifest.Created.Format(time.RFC3339))
+	question := fmt.Sprintf("Everything that the hub %q stores will be replaced with what it had on %s", cp.Name, from.Manifest.Created.Format(time.RFC3339))
 	in, isFile := r.session.In.(*os.File)
 	if !isFile || !term.IsTerminal(int(in.Fd())) {
-		return exit.UsageError("%s: confirm that by --%s", strings.ToLower(question[:1])+question[1:], flagYes)
+		return exit.UsageError("%s: confirm that with --%s", strings.ToLower(question[:1])+question[1:], flagYes)
 	}
-	fmt.Fprintf(r.session.ErrOut, "%s. Go on? [y/N] ", question)
+	fmt.Fprintf(r.session.ErrOut, "%s. Continue? [y/N] ", question)
 	answer, _ := bufio.NewReader(in).ReadString('\n') // No answer is a no.
 	if !slices.Contains([]string{"y", "yes"}, strings.ToLower(strings.TrimSpace(answer))) {
 		return exit.UsageError("nothing was changed")
@@ -154,17 +156,17 @@ func (r *restoreCommand) consent(from *backup.Backup, cp *fleetv1alpha1.ControlP
 
 // runRestoreSteps does the restore, step by step. Until the hub opens, each can be repeated.
 func (w *restoreRun) runRestoreSteps(ctx context.Context, cp *fleetv1alpha1.ControlPlane, keys []client.Object) error {
-	next := fmt.Sprintf("\"kubectl -n %s describe controlplane %s\" says more. The same command tries it again; until it ends, nobody reaches the hub.", cp.Namespace, cp.Name)
+	next := fmt.Sprintf("\"kubectl -n %s describe controlplane %s\" shows more. Run the same command to try again; until it succeeds, the hub is unavailable.", cp.Namespace, cp.Name)
 	all := []struct {
 		title string
 		do    func(context.Context) error
 	}{
 		{"Reading what the hub has now", w.readCurrentWorks},
 		{"Stopping the hub", func(ctx context.Context) error { return w.holdControlPlane(ctx, fleetv1alpha1.HoldStopped, next) }},
-		{"Ending its controllers, which remember what it had", func(ctx context.Context) error { return w.restartControllers(ctx, next) }},
-		{"Bringing its keys back", func(ctx context.Context) error { return w.writeSecrets(ctx, keys) }},
+		{"Stopping its controllers, which cache what it had", func(ctx context.Context) error { return w.restartControllers(ctx, next) }},
+		{"Restoring its keys", func(ctx context.Context) error { return w.writeSecrets(ctx, keys) }},
 		{"Replacing its data", func(ctx context.Context) error { return w.replaceEtcdData(ctx, next) }},
-		{"Starting it for nobody to reach", func(ctx context.Context) error { return w.holdControlPlane(ctx, fleetv1alpha1.HoldClosed, next) }},
+		{"Starting it without clients", func(ctx context.Context) error { return w.holdControlPlane(ctx, fleetv1alpha1.HoldClosed, next) }},
 		{"Telling its clusters what it has forgotten", func(ctx context.Context) error { return w.publishRestoredRange(ctx, next) }},
 		{"Opening it", func(ctx context.Context) error { return w.releaseControlPlane(ctx) }},
 	}

@@ -23,9 +23,9 @@ const leaseSecondsDefault = 60
 func lookAtAgent(e *evidence.Evidence) string {
 	switch {
 	case e.Cluster.UsesPushMode():
-		return "See whether the hub's push agent runs and reaches the cluster: the steps before this one tell."
+		return "Check that the hub's push agent is running and reaches the cluster: see the previous steps."
 	case e.Member == nil:
-		return "See whether its agent runs: give --cluster-kubeconfig to look at the member."
+		return "Check that its agent is running: give --cluster-kubeconfig to check the member."
 	default:
 		return "Check that its agent is running and can reach the hub: see the steps of the member, and kubectl -n open-cluster-management-agent logs -l app=klusterlet-registration-agent --tail=20."
 	}
@@ -46,7 +46,7 @@ func clusterHeartbeat(e *evidence.Evidence) []Finding {
 	case lease.Err != nil:
 		return []Finding{unseenFinding(object, lease.Err)}
 	case !lease.Found || lease.Value.Spec.RenewTime == nil:
-		return []Finding{brokenFinding("HeartbeatMissing", object, "there was no heartbeat yet", lookAtAgent(e))}
+		return []Finding{brokenFinding("HeartbeatMissing", object, "there has been no heartbeat yet", lookAtAgent(e))}
 	}
 	every := time.Duration(e.Cluster.Managed.Value.Spec.LeaseDurationSeconds) * time.Second
 	if every <= 0 {
@@ -75,7 +75,7 @@ func clusterAvailable(e *evidence.Evidence) []Finding {
 	c := findClusterCondition(e, clusterv1.ManagedClusterConditionAvailable)
 	switch {
 	case c == nil:
-		return []Finding{brokenFinding("NoReport", managedClusterName(e.Cluster), "its agent has not said yet how it is", lookAtAgent(e))}
+		return []Finding{brokenFinding("NoReport", managedClusterName(e.Cluster), "its agent has not reported the cluster's health yet", lookAtAgent(e))}
 	case c.Status == metav1.ConditionTrue:
 		return nil
 	case c.Reason == clusterv1.ManagedClusterReasonKubeAPIServerUnavailable:
@@ -90,14 +90,14 @@ func clusterDeletion(e *evidence.Evidence) []Finding {
 	if mc.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	waits := "the hub's registration controller has not said yet what for"
+	waits := "the hub's registration controller has not reported yet what for"
 	if c := findClusterCondition(e, clusterv1.ManagedClusterConditionDeleting); c != nil {
 		waits = c.Message
 	}
 	if len(mc.Finalizers) > 0 {
 		waits += fmt.Sprintf(" (finalizers: %s)", strings.Join(mc.Finalizers, ", "))
 	}
-	next := "See what the steps before this one say, and what the hub's registration controller logs."
+	next := "See the previous steps, and the log of the hub's registration controller."
 	available := meta.IsStatusConditionTrue(mc.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
 	if !available {
 		next = fmt.Sprintf("Its agent, which has to clean up the member, has stopped its heartbeat: start it. To give up what was delivered to the member: kubectl annotate managedcluster %s %s=0s",

@@ -46,7 +46,7 @@ func hubAPIs(e *evidence.Evidence) []Finding {
 		}
 		object := "APIService " + api.GetName()
 		cause := fmt.Sprintf("the API server does not reach the server of this API: %s. Until it does, no namespace is deleted to the end, "+
-			"and clients that want to know all APIs fail", trouble)
+			"and clients that discover all APIs fail", trouble)
 		namespace, _, _ := unstructured.NestedString(api.Object, "spec", "service", "namespace")
 		name, _, _ := unstructured.NestedString(api.Object, "spec", "service", "name")
 		if api.GetLabels()[operatorv1.LabelCreatedByClusterManager] == "" {
@@ -56,7 +56,7 @@ func hubAPIs(e *evidence.Evidence) []Finding {
 		}
 		found = append(found, brokenFinding("APIUnavailable", object, cause, fmt.Sprintf(
 			"Look at its pods where the hub's components run: kubectl -n %s describe pods -l app=%s. "+
-				"If it cannot be helped soon, turn the feature gate AggregatedAPI of the ClusterManager off: the operator then deletes the APIService.", namespace, name)))
+				"If that cannot be fixed soon, turn the feature gate AggregatedAPI of the ClusterManager off: the operator then deletes the APIService.", namespace, name)))
 	}
 	return found
 }

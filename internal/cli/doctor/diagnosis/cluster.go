@@ -33,25 +33,25 @@ const (
 func clusterChecks() []stepCheck {
 	return []stepCheck{
 		{OnMember, "api", "the member answers", memberGiven, memberAnswers},
-		{OnCluster, "identity", "it has one name only", nil, clusterIdentity},
-		{OnMember, "klusterlet", "a Klusterlet and its operator are there", memberSeen, memberKlusterlet},
+		{OnCluster, "identity", "it has only one name", nil, clusterIdentity},
+		{OnMember, "klusterlet", "a Klusterlet and its operator exist", memberSeen, memberKlusterlet},
 		{OnMember, "bootstrap", "the hub lets it ask to join", agentSeen, memberBootstrap},
-		{OnMember, "agents", "its agents run", agentSeen, memberAgents},
-		{OnMember, "rights", "its agents have their rights in the member", rightsSeen, memberRights},
+		{OnMember, "agents", "its agents are running", agentSeen, memberAgents},
+		{OnMember, "rights", "its agents have their permissions in the member", rightsSeen, memberRights},
 		{OnCluster, "known", "the hub knows it", nil, clusterKnown},
 		{OnCluster, "requests", "its certificate was approved", mayHaveRequests, clusterRequests},
 		{OnCluster, "accepted", "the hub accepts it", isClusterKnown, clusterAccepted},
 		{OnCluster, "grants", "the hub has a namespace and rights for it", isClusterAccepted, clusterGrants},
-		{OnMember, "credential", "its agents have a certificate that the hub takes", agentSeen, memberCredential},
+		{OnMember, "credential", "its agents have a certificate that the hub accepts", agentSeen, memberCredential},
 		{OnCluster, "pushagent", "the hub's push agent runs", usesPushMode, pushAgent},
 		{OnMember, "account", "the push agent has its account and rights in the member", pushedAndSeen, pushAccount},
 		{OnCluster, "credential", "the push agent has a credential for it", usesPushMode, pushCredential},
 		{OnCluster, "connection", "the push agent reaches it", usesPushMode, pushConnection},
 		{OnCluster, "joined", "its agent has joined", isClusterAccepted, clusterJoined},
 		{OnCluster, "heartbeat", "its agent has a heartbeat", hasClusterJoined, clusterHeartbeat},
-		{OnCluster, "clock", "its clock is right", hasClusterJoined, clusterClock},
-		{OnCluster, "available", "its API server is well", hasClusterJoined, clusterAvailable},
-		{OnCluster, "works", "what is declared for it is there", isClusterKnown, clusterWorks},
+		{OnCluster, "clock", "its clock is in sync", hasClusterJoined, clusterClock},
+		{OnCluster, "available", "its API server is healthy", hasClusterJoined, clusterAvailable},
+		{OnCluster, "works", "its works are applied", isClusterKnown, clusterWorks},
 		{OnMember, "records", "the member has a record of each work", recordsSeen, memberRecords},
 		{OnCluster, "deletion", "nothing waits to be deleted", isClusterKnown, clusterDeletion},
 	}
@@ -97,10 +97,10 @@ func clusterKnown(e *evidence.Evidence) []Finding {
 		return []Finding{unseenFinding(managedClusterName(c), c.Managed.Err)}
 	case c.Managed.IsAbsent() && e.Member != nil:
 		return []Finding{brokenFinding("ClusterUnknown", managedClusterName(c), "there is none: nobody has asked to join under this name",
-			"Fix the steps before this one. A Push cluster joins by \"capstan join "+c.Name+"\".")}
+			"Fix the previous steps. A Push cluster joins by \"capstan join "+c.Name+"\".")}
 	case c.Managed.IsAbsent():
 		return []Finding{brokenFinding("ClusterUnknown", managedClusterName(c), "there is none: nobody has asked to join under this name",
-			"\"capstan get clusters\" lists those that there are. Give --cluster-kubeconfig to look why the member does not ask.")}
+			"\"capstan get clusters\" lists those that exist. Give --cluster-kubeconfig to see why the member does not ask.")}
 	}
 	return nil
 }
@@ -156,7 +156,7 @@ func clusterRequests(e *evidence.Evidence) []Finding {
 	for _, renewal := range sorted.Renewals {
 		if e.Hub.Now.Sub(renewal.CreationTimestamp.Time) > soon {
 			found = append(found, brokenFinding("RenewalPending", "CertificateSigningRequest "+renewal.Name,
-				"the hub should approve this renewal by itself and has not", "See whether the hub's registration controller runs."))
+				"the hub should approve this renewal automatically and has not", "Check that the hub's registration controller is running."))
 		}
 	}
 	satisfied := hasClusterJoined(e) && !certificateLost(e)
@@ -177,13 +177,13 @@ func clusterRequests(e *evidence.Evidence) []Finding {
 		return nil // it has asked for nothing, has a certificate to look at, or is to go
 	}
 	return []Finding{brokenFinding("NoRequest", managedClusterName(c), "its agent has not requested a certificate",
-		"Its agent does not run, or does not get as far: the steps of the member tell, with --cluster-kubeconfig.")}
+		"Its agent is not running, or does not get this far: --cluster-kubeconfig shows the steps in the member.")}
 }
 
 // refusedRequest tells of a request that must not be approved.
 func refusedRequest(refused requests.RefusedRequest, satisfied bool) Finding {
 	f := brokenFinding("RequestRefused", "CertificateSigningRequest "+refused.Request.Name, refused.Why,
-		fmt.Sprintf("Find out who made it: %s. It must not be approved; %s.", refused.Request.Spec.Username, denyOnly(refused.Request)))
+		fmt.Sprintf("Find out who created it: %s. It must not be approved; %s.", refused.Request.Spec.Username, denyOnly(refused.Request)))
 	if satisfied {
 		f.State = Odd
 	}
@@ -197,7 +197,7 @@ func pendingRequest(e *evidence.Evidence, ready requests.ReadyRequest, satisfied
 	cluster := e.Cluster.Name
 	if satisfied {
 		return oddFinding("AnotherAgent", object, fmt.Sprintf("agent %q with the key %s asks to be this cluster, which has an agent already", ready.Agent, ready.Key),
-			fmt.Sprintf("Find out who made it: %s. If it is not to be, %s.", ready.Request.Spec.Username, denyOnly(ready.Request)))
+			fmt.Sprintf("Find out who created it: %s. If it is not wanted, %s.", ready.Request.Spec.Username, denyOnly(ready.Request)))
 	}
 	command := fmt.Sprintf("capstan accept %s", cluster)
 	if hasClusterJoined(e) {
@@ -244,9 +244,9 @@ func clusterAccepted(e *evidence.Evidence) []Finding {
 	case !mc.Spec.HubAcceptsClient:
 		return []Finding{brokenFinding(state.Reason, managedClusterName(e.Cluster), "it is waiting for a hub administrator to accept it", "capstan accept "+mc.Name)}
 	case is == nil:
-		return []Finding{brokenFinding(state.Reason, managedClusterName(e.Cluster), state.Message, "See whether the hub's registration controller runs, and what it logs.")}
+		return []Finding{brokenFinding(state.Reason, managedClusterName(e.Cluster), state.Message, "Check that the hub's registration controller is running, and see its log.")}
 	}
-	return []Finding{brokenFinding(state.Reason, managedClusterName(e.Cluster), state.Message, "Do what the message says; the hub tries again by itself.")}
+	return []Finding{brokenFinding(state.Reason, managedClusterName(e.Cluster), state.Message, "Do what the message says; the hub retries automatically.")}
 }
 
 func clusterGrants(e *evidence.Evidence) []Finding {
@@ -254,7 +254,7 @@ func clusterGrants(e *evidence.Evidence) []Finding {
 	if !c.Managed.Value.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	const next = "The hub's registration controller makes it again: see whether it runs, and what it logs."
+	const next = "The hub's registration controller recreates it: check that it is running, and see its log."
 	var found []Finding
 	switch {
 	case c.Namespace.Err != nil:
@@ -263,9 +263,9 @@ func clusterGrants(e *evidence.Evidence) []Finding {
 		found = append(found, brokenFinding("NamespaceMissing", "Namespace "+c.Name, "it is not there", next))
 	case !c.Namespace.Value.DeletionTimestamp.IsZero():
 		found = append(found, brokenFinding("NamespaceDeleting", "Namespace "+c.Name, "somebody deleted it: "+namespaceWaits(c.Namespace.Value),
-			"What is left in it has to go first; then the hub makes it again."))
+			"What is left in it has to be deleted first; then the hub recreates it."))
 	}
-	return append(found, missingObjectFindings(c.Grants, "GrantMissing", "it is not there, so the cluster's agents may not work on the hub", next)...)
+	return append(found, missingObjectFindings(c.Grants, "GrantMissing", "it is missing, so the cluster's agents may not work on the hub", next)...)
 }
 
 // namespaceWaits says what the deletion of a namespace waits for.
@@ -275,5 +275,5 @@ func namespaceWaits(namespace *corev1.Namespace) string {
 			return c.Message
 		}
 	}
-	return "it is on its way"
+	return "it is in progress"
 }

@@ -32,7 +32,7 @@ func hubChecks() []stepCheck {
 	asksOthersToo := func(e *evidence.Evidence) bool { return isHub(e) && asksOthers(e.Hub) }
 	return []stepCheck{
 		{OnHub, "api", "the hub answers", nil, hubAnswers},
-		{OnHub, "kinds", "it knows the kinds of a hub", answers, hubKinds},
+		{OnHub, "kinds", "it serves the kinds of a hub", answers, hubKinds},
 		{OnHub, "operator", "the operator runs", isHub, hubOperator},
 		{OnHub, "clustermanager", "the hub is installed", isHere, hubManager},
 		{OnHub, "components", "its components run", isHere, hubComponents},
@@ -61,10 +61,10 @@ func hubKinds(e *evidence.Evidence) []Finding {
 	case h.KindsErr != nil:
 		return []Finding{unseenFinding("the kinds that the hub knows", h.KindsErr)}
 	case h.KnownKinds == 0:
-		return []Finding{brokenFinding("NoHub", h.Server, "it is no hub of Capstan: it does not know the kinds of one",
+		return []Finding{brokenFinding("NoHub", h.Server, "it is not a Capstan hub: it does not serve the kinds of one",
 			"Choose the hub with --context, or turn this cluster into one with \"capstan init\".")}
 	case len(h.MissingKinds) > 0:
-		return []Finding{brokenFinding("KindsMissing", h.Server, "it does not know these kinds of a hub: "+strings.Join(h.MissingKinds, ", "),
+		return []Finding{brokenFinding("KindsMissing", h.Server, "it does not serve these kinds of a hub: "+strings.Join(h.MissingKinds, ", "),
 			"The operator installs them: see the next steps, and \"kubectl describe clustermanager\".")}
 	}
 	return nil
@@ -90,7 +90,7 @@ func hubManager(e *evidence.Evidence) []Finding {
 		return []Finding{unseenFinding("the ClusterManagers", h.Managers.Err)}
 	case !h.Managers.Found || len(h.Managers.Value.Items) == 0:
 		return []Finding{brokenFinding("ClusterManagerMissing", "ClusterManager "+evidence.OperatorName, "there is none, so the operator installs nothing",
-			"Make one with \"capstan init\".")}
+			"Create one with \"capstan init\".")}
 	}
 	var found []Finding
 	for i := range e.Hub.Managers.Value.Items {
@@ -112,11 +112,11 @@ func installationFindings(cm *operatorv1.ClusterManager) []Finding {
 	}
 	var found []Finding
 	if c := find(operatorv1.ClusterManagerConditionPaused); c != nil && c.Status == metav1.ConditionTrue {
-		found = append(found, oddFinding(c.Reason, object, c.Message, "Take the annotation off when you are done."))
+		found = append(found, oddFinding(c.Reason, object, c.Message, "Remove the annotation when you are done."))
 	}
 	switch c := find(operatorv1.ClusterManagerConditionApplied); {
 	case c == nil:
-		found = append(found, brokenFinding("NotApplied", object, "the operator has not looked at it yet", "See whether the operator runs, and what it logs."))
+		found = append(found, brokenFinding("NotApplied", object, "the operator has not processed it yet", "Check that the operator is running, and see its log."))
 	case c.Status != metav1.ConditionTrue:
 		found = append(found, brokenFinding(c.Reason, object, c.Message, look))
 	}
@@ -130,7 +130,7 @@ func hubComponents(e *evidence.Evidence) []Finding {
 		if isPushAgent(w) {
 			look = deploymentFindings // it has pods only while there are Push clusters
 		}
-		found = append(found, look(w, e.Hub.Now, "The operator installs it: fix the steps before this one.")...)
+		found = append(found, look(w, e.Hub.Now, "The operator installs it: fix the previous steps.")...)
 	}
 	return found
 }
@@ -138,8 +138,8 @@ func hubComponents(e *evidence.Evidence) []Finding {
 func isPushAgent(w evidence.Workload) bool { return strings.HasSuffix(w.Name, "-push-agent") }
 
 func hubBootstrap(e *evidence.Evidence) []Finding {
-	found := missingObjectFindings(e.Hub.Bootstrap, "BootstrapRightsMissing", "it is not there, so nobody may ask to join",
-		"The operator installs it: fix the steps before this one.")
+	found := missingObjectFindings(e.Hub.Bootstrap, "BootstrapRightsMissing", "it is missing, so nobody may ask to join",
+		"The operator installs it: fix the previous steps.")
 	if e.Hub.Tokens.Err != nil {
 		return append(found, unseenFinding("the bootstrap tokens", e.Hub.Tokens.Err))
 	}
@@ -159,7 +159,7 @@ func hubBootstrap(e *evidence.Evidence) []Finding {
 	if expired > 0 && usable == 0 {
 		found = append(found, oddFinding("BootstrapTokensExpired", "the bootstrap tokens in namespace kube-system",
 			fmt.Sprintf("all that let clusters ask to join have expired (%d); the token cleaner of the hub's controller manager should have deleted them", expired),
-			"Make a new one for clusters that are still to join: capstan token create."))
+			"Create a new one for clusters that have yet to join: capstan token create."))
 	}
 	return found
 }
@@ -193,7 +193,7 @@ func hubSigner(e *evidence.Evidence) []Finding {
 		since, approved := approvedSince(request)
 		if approved && len(request.Status.Certificate) == 0 && e.Hub.Now.Sub(since) > signedWithin {
 			return []Finding{brokenFinding("SignerSilent", "CertificateSigningRequest "+request.Name,
-				fmt.Sprintf("it was approved, and nobody has signed it for more than %s: the controller manager of the hub's Kubernetes signs for %s",
+				fmt.Sprintf("it was approved but has not been signed for more than %s: the controller manager of the hub's Kubernetes signs for %s",
 					signedWithin, request.Spec.SignerName),
 				"Check that kube-controller-manager on the hub runs with --cluster-signing-cert-file and --cluster-signing-key-file, and what it logs.")}
 		}

@@ -46,7 +46,7 @@ func memberKlusterlet(e *evidence.Evidence) []Finding {
 		return []Finding{unseenFinding("the Klusterlets of the member", m.Klusterlets.Err)}
 	case m.Klusterlet == nil && hasClusterJoined(e):
 		return []Finding{oddFinding("KlusterletElsewhere", "Klusterlet of cluster "+e.Cluster.Name, "it is not in this cluster",
-			"If its agents are hosted, give the kubeconfig of the cluster that they run in by --cluster-kubeconfig.")}
+			"If its agents are hosted, give the kubeconfig of the cluster that they run in with --cluster-kubeconfig.")}
 	case m.Klusterlet == nil:
 		var others []string
 		if m.Klusterlets.Found {
@@ -54,7 +54,7 @@ func memberKlusterlet(e *evidence.Evidence) []Finding {
 				others = append(others, fmt.Sprintf("%s is for cluster %q", k.Name, k.Spec.ClusterName))
 			}
 		}
-		cause := "there is none, so nobody asks to join"
+		cause := "there is none, so nothing asks to join"
 		if len(others) > 0 {
 			cause = "none is for this cluster: " + strings.Join(others, ", ")
 		}
@@ -72,7 +72,7 @@ func klusterletState(k *operatorv1.Klusterlet) []Finding {
 	}
 	var found []Finding
 	if c := find(operatorv1.KlusterletConditionPaused); c != nil && c.Status == metav1.ConditionTrue {
-		found = append(found, oddFinding(c.Reason, object, c.Message, "Take the annotation off when you are done."))
+		found = append(found, oddFinding(c.Reason, object, c.Message, "Remove the annotation when you are done."))
 	}
 	for _, kind := range []string{operatorv1.KlusterletConditionReadyToApply, operatorv1.KlusterletConditionApplied} {
 		if c := find(kind); c != nil && c.Status == metav1.ConditionFalse {
@@ -136,7 +136,7 @@ func unreachableHubFinding(e *evidence.Evidence, object, message, next string) F
 	report := reportOf(e.Member)
 	if report != "" && report != operatorv1.JoinReasonHubUnreachable && report != operatorv1.JoinReasonChecking {
 		f.State = Odd
-		f.Next = "It is asked from this machine; the member itself does not complain."
+		f.Next = "The check is made from this machine; the member itself reports no problem."
 	}
 	return f
 }
@@ -179,7 +179,7 @@ func memberAgents(e *evidence.Evidence) []Finding {
 		if i == 0 {
 			look = requiredDeploymentFindings
 		}
-		found = append(found, look(w, e.Hub.Now, "The operator installs it: see whether it runs, and \"kubectl describe klusterlet "+e.Member.Klusterlet.Name+"\".")...)
+		found = append(found, look(w, e.Hub.Now, "The operator installs it: check that it is running, and see \"kubectl describe klusterlet "+e.Member.Klusterlet.Name+"\".")...)
 	}
 	return found
 }
@@ -189,8 +189,8 @@ func memberAgents(e *evidence.Evidence) []Finding {
 func rightsSeen(e *evidence.Evidence) bool { return agentSeen(e) && !e.Member.Hosted() }
 
 func memberRights(e *evidence.Evidence) []Finding {
-	return missingObjectFindings(e.Member.Grants, "AgentRightsMissing", "it is not there, so the agents may not do their work",
-		"The operator recreates it: check that it is running, and \"kubectl describe klusterlet "+e.Member.Klusterlet.Name+"\".")
+	return missingObjectFindings(e.Member.Grants, "AgentRightsMissing", "it is missing, so the agents lack their permissions",
+		"The operator recreates it: check that it is running, and see \"kubectl describe klusterlet "+e.Member.Klusterlet.Name+"\".")
 }
 
 func memberCredential(e *evidence.Evidence) []Finding {
@@ -214,7 +214,7 @@ func memberCredential(e *evidence.Evidence) []Finding {
 		if report := m.JoinStatus; report.Found {
 			cause += "; it says: " + report.Value.Data[operatorv1.JoinStatusMessageKey]
 		}
-		return []Finding{brokenFinding("HubCredentialMissing", object, cause, "Fix the steps before this one.")}
+		return []Finding{brokenFinding("HubCredentialMissing", object, cause, "Fix the previous steps.")}
 	case probe.Unreachable:
 		return []Finding{unreachableHubFinding(e, object, answer.Message, anew)}
 	case probe.Untrusted:

@@ -50,7 +50,7 @@ func limitFindings(found []Finding, kind, next string) []Finding {
 		return found
 	}
 	slices.SortStableFunc(found, func(a, b Finding) int { return cmp.Compare(urgency(a), urgency(b)) })
-	return append(found[:toldOneByOne:toldOneByOne], oddFinding("More", fmt.Sprintf("%d more %s", more, kind), "they are not as they should be either", next))
+	return append(found[:toldOneByOne:toldOneByOne], oddFinding("More", fmt.Sprintf("%d more %s", more, kind), "they have problems, too", next))
 }
 
 func urgency(f Finding) int {
@@ -87,9 +87,9 @@ func placementFinding(e *evidence.Evidence, p *clusterv1beta1.Placement) (f Find
 func placedNext(p *clusterv1beta1.Placement, reason string) string {
 	switch reason {
 	case health.NotSeen, health.OutOfDate:
-		return "Check that the hub's placement controller runs: kubectl -n open-cluster-management-hub logs -l app=cluster-manager-placement-controller --tail=20"
+		return "Check that the hub's placement controller is running: kubectl -n open-cluster-management-hub logs -l app=cluster-manager-placement-controller --tail=20"
 	case clusterv1beta1.PlacementReasonMisconfigured:
-		return fmt.Sprintf("Mend the field: kubectl -n %s edit placement %s. What was chosen before stays chosen.", p.Namespace, p.Name)
+		return fmt.Sprintf("Fix the field: kubectl -n %s edit placement %s. Existing decisions are kept.", p.Namespace, p.Name)
 	case clusterv1beta1.PlacementReasonNoManagedClusterSetBindings, clusterv1beta1.PlacementReasonNoIntersection:
 		return fmt.Sprintf("kubectl -n %s get managedclustersetbindings lists the sets that are bound; the name of a binding is that of its set.", p.Namespace)
 	case clusterv1beta1.PlacementReasonAllManagedClusterSetsEmpty:

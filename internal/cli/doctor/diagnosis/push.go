@@ -31,7 +31,7 @@ func pushAgent(e *evidence.Evidence) []Finding {
 // pushAccount looks at what "capstan join" has made in the member.
 func pushAccount(e *evidence.Evidence) []Finding {
 	m := e.Member
-	next := fmt.Sprintf("Make it again: capstan join %s --cluster-kubeconfig FILE", e.Cluster.Name)
+	next := fmt.Sprintf("Recreate it: capstan join %s --cluster-kubeconfig FILE", e.Cluster.Name)
 	switch {
 	case m.Accounts.Err != nil:
 		return []Finding{unseenFinding("the ServiceAccounts of the member", m.Accounts.Err)}
@@ -39,9 +39,9 @@ func pushAccount(e *evidence.Evidence) []Finding {
 		return nil // it was not made by "capstan join", and works
 	case !m.Accounts.Found || len(m.Accounts.Value.Items) == 0:
 		return []Finding{brokenFinding("AccountMissing", "ServiceAccount "+fleetv1alpha1.MemberAccountPrefix+e.Cluster.Name,
-			"the member has none that the hub's push agent could work as", next)}
+			"the member has none for the hub's push agent", next)}
 	}
-	return missingObjectFindings(m.AccountGrants, "AccountRightsMissing", "it is not there, so the push agent may not do its work", next)
+	return missingObjectFindings(m.AccountGrants, "AccountRightsMissing", "it is missing, so the push agent lacks its permissions", next)
 }
 
 func pushCredential(e *evidence.Evidence) []Finding {
@@ -68,7 +68,7 @@ func pushCredential(e *evidence.Evidence) []Finding {
 	case valid.Status == metav1.ConditionUnknown:
 		return append(found, oddFinding(valid.Reason, connectionOf(e), valid.Message, "See the next step."))
 	case valid.Reason == fleetv1alpha1.ClusterConnectionReasonSecretForbidden:
-		next = "Do what the message says, or see whether the hub's registration controller runs."
+		next = "Do what the message says, or check that the hub's registration controller is running."
 	}
 	return append(found, brokenFinding(valid.Reason, object, valid.Message, next))
 }
@@ -77,7 +77,7 @@ func pushConnection(e *evidence.Evidence) []Finding {
 	connected := meta.FindStatusCondition(e.Cluster.Connection.Value.Status.Conditions, fleetv1alpha1.ClusterConnectionConditionConnected)
 	switch {
 	case connected == nil:
-		return []Finding{brokenFinding("NotLookedAt", connectionOf(e), "the push agent has not looked at it yet", "See whether the push agent runs, and what it logs.")}
+		return []Finding{brokenFinding("NotLookedAt", connectionOf(e), "the push agent has not processed it yet", "Check that the push agent is running, and see its log.")}
 	case connected.Status == metav1.ConditionTrue:
 		return nil
 	}
@@ -89,7 +89,7 @@ func pushConnection(e *evidence.Evidence) []Finding {
 		fleetv1alpha1.ClusterConnectionReasonForbiddenAddress:      "Use an address of the member outside the hub: kubectl edit clusterconnection " + e.Cluster.Name,
 		fleetv1alpha1.ClusterConnectionReasonInvalidEndpoint:       "kubectl edit clusterconnection " + e.Cluster.Name,
 		fleetv1alpha1.ClusterConnectionReasonUnreachable:           fmt.Sprintf("Check that the member is running, and that pods on the hub can reach %s (firewalls, proxyURL).", endpoint),
-		fleetv1alpha1.ClusterConnectionReasonAnswerTooLarge:        "See what answers at " + endpoint + ": capstan cannot tell an API server that holds too much from one that was tampered with.",
+		fleetv1alpha1.ClusterConnectionReasonAnswerTooLarge:        "Check what serves " + endpoint + ": capstan cannot tell an API server that holds too much from one that was tampered with.",
 		fleetv1alpha1.ClusterConnectionReasonUntrusted:             "Put the CA of the member into key caBundle of its Secret; capstan join " + e.Cluster.Name + " --cluster-kubeconfig FILE does it.",
 		fleetv1alpha1.ClusterConnectionReasonDefinitionsMissing:    "capstan join " + e.Cluster.Name + " --cluster-kubeconfig FILE installs them, with a kubeconfig of an administrator of the member.",
 		fleetv1alpha1.ClusterConnectionReasonAlreadyJoined:         "Let it leave under one of its names: capstan unjoin " + e.Cluster.Name,

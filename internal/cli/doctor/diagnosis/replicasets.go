@@ -44,16 +44,16 @@ func replicaSetFinding(e *evidence.Evidence, set *workv1alpha1.ManifestWorkRepli
 	switch {
 	case state.Ready == metav1.ConditionUnknown:
 		f.Reason = "ReplicaSetNotSeen"
-		f.Next = "See whether the hub's work controller runs: the steps of the hub tell. It needs the feature gate ManifestWorkReplicaSet of the ClusterManager."
+		f.Next = "Check that the hub's work controller is running: see the steps of the hub. It needs the feature gate ManifestWorkReplicaSet of the ClusterManager."
 		return f, e.Hub.Now.Sub(lastSpecChange(set.ObjectMeta)) >= soon
 	case paused:
 		f.State = Odd
 		f.Reason = "ReplicaSetPaused"
-		f.Next = "Take the annotation off when you are done."
+		f.Next = "Remove the annotation when you are done."
 		return f, true
 	case state.Reason == workv1alpha1.ReasonPlacementDecisionEmpty:
 		f.State = Odd
-		f.Next = "See what the step before this one says about its placements."
+		f.Next = "See what the previous step says about its placements."
 		return f, true
 	case state.Reason == workv1alpha1.ReasonProgressing, state.Reason == workv1alpha1.ReasonProcessing:
 		return rolloutFinding(e, set, f)

@@ -37,7 +37,7 @@ func hubWebhooks(e *evidence.Evidence) []Finding {
 	hooks := hooksOf(e.Hub)
 	if len(hooks) == 0 && len(found) == 0 && !hostedHub(e.Hub) {
 		return []Finding{brokenFinding("WebhooksMissing", "the webhook configurations of the hub", "there is none, so nothing checks what is written",
-			"The operator installs them when the webhook servers run: fix the steps before this one.")}
+			"The operator installs them when the webhook servers run: fix the previous steps.")}
 	}
 	for _, h := range hooks {
 		found = append(found, servingCertificateFindings(e.Hub, h)...)
@@ -74,7 +74,7 @@ func servingCertificateFindings(h *evidence.HubEvidence, w hook) []Finding {
 	}
 	secret, known := h.Serving[w.client.Service.Name]
 	next := func(name string) string {
-		return fmt.Sprintf("The operator makes a new one: kubectl -n %s delete secret %s. If it stays like this, see whether the operator runs.",
+		return fmt.Sprintf("The operator creates a new one: kubectl -n %s delete secret %s. If this persists, check that the operator is running.",
 			w.client.Service.Namespace, name)
 	}
 	switch {
@@ -84,12 +84,12 @@ func servingCertificateFindings(h *evidence.HubEvidence, w hook) []Finding {
 		return []Finding{unseenFinding("the certificate of the webhook server "+w.client.Service.Name, secret.Err)}
 	case !secret.Found:
 		return []Finding{brokenFinding("ServingCertificateMissing", w.object, "the Secret with the certificate of its server is not there",
-			"The operator makes it: see whether it runs.")}
+			"The operator creates it: check that it is running.")}
 	}
 	certificate := firstCertificate(secret.Value.Data["tls.crt"])
 	object := fmt.Sprintf("Secret %s/%s", secret.Value.Namespace, secret.Value.Name)
 	if certificate == nil {
-		return []Finding{brokenFinding("ServingCertificateInvalid", object, "its tls.crt is no certificate", next(secret.Value.Name))}
+		return []Finding{brokenFinding("ServingCertificateInvalid", object, "its tls.crt is not a certificate", next(secret.Value.Name))}
 	}
 	if h.Now.After(certificate.NotAfter) {
 		return []Finding{brokenFinding("ServingCertificateExpired", object, "the certificate expired at "+certificate.NotAfter.UTC().Format(time.RFC3339), next(secret.Value.Name))}
@@ -100,7 +100,7 @@ func servingCertificateFindings(h *evidence.HubEvidence, w hook) []Finding {
 	if _, err := certificate.Verify(x509.VerifyOptions{Roots: roots, DNSName: host, CurrentTime: h.Now}); err != nil {
 		return []Finding{brokenFinding("WebhookUntrusted", w.object,
 			fmt.Sprintf("its caBundle does not verify the certificate of its server, so every request is refused: %v", err),
-			"The operator writes the right one within moments: see whether it runs. If it does: "+strings.TrimPrefix(next(secret.Value.Name), "The operator makes a new one: "))}
+			"The operator writes the right one within moments: check that it is running. If it is: "+strings.TrimPrefix(next(secret.Value.Name), "The operator creates a new one: "))}
 	}
 	return nil
 }
@@ -131,7 +131,7 @@ func trialFindings(t evidence.Trial) []Finding {
 	case apierrors.IsForbidden(t.Err):
 		return []Finding{{
 			State: Unseen, Reason: "CannotBeTried", Object: object, Cause: text,
-			Next: "Whether the webhooks answer is known only to who may create what they look at.",
+			Next: "Whether the webhooks respond can only be checked with permission to create what they admit.",
 		}}
 	case strings.Contains(text, "failed calling webhook") && strings.Contains(text, "x509"):
 		return []Finding{brokenFinding("WebhookUntrusted", object, "the API server does not trust a webhook, so it refuses every request: "+text,
@@ -140,6 +140,6 @@ func trialFindings(t evidence.Trial) []Finding {
 		return []Finding{brokenFinding("WebhookSilent", object, "the API server does not get an answer: "+text,
 			"Look at the pods and the Services: kubectl -n open-cluster-management-hub get pods,endpointslices. The API server has to reach pods of this cluster.")}
 	default:
-		return []Finding{oddFinding("TrialFailed", object, text, "Run the command again; if it stays like this, look at the log of the hub's API server.")}
+		return []Finding{oddFinding("TrialFailed", object, text, "Run the command again; if this persists, see the log of the hub's API server.")}
 	}
 }

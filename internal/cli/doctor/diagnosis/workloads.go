@@ -34,10 +34,10 @@ func deploymentFindings(w evidence.Workload, now time.Time, absent string) []Fin
 	if wanted == 0 || deployment.Status.AvailableReplicas >= wanted {
 		return nil
 	}
-	look := fmt.Sprintf("Look at it: kubectl -n %s describe pods -l app=%s; kubectl -n %s logs deployment/%s --tail=20",
+	look := fmt.Sprintf("Check it: kubectl -n %s describe pods -l app=%s; kubectl -n %s logs deployment/%s --tail=20",
 		w.Namespace, deployment.Spec.Template.Labels["app"], w.Namespace, w.Name)
 	if w.Pods.Found && arePodsStarting(w.Pods.Value.Items, now) {
-		return []Finding{oddFinding("PodsStarting", object, "its pods have just been made and are starting", "Run the command again in a minute.")}
+		return []Finding{oddFinding("PodsStarting", object, "its pods were just created and are starting", "Run the command again in a minute.")}
 	}
 	if w.Pods.Found {
 		if why := pods.WhyNotRunning(deployment, w.Pods.Value.Items); why != "" {
@@ -45,7 +45,7 @@ func deploymentFindings(w evidence.Workload, now time.Time, absent string) []Fin
 		}
 	}
 	if deployment.Status.AvailableReplicas == 0 {
-		return []Finding{brokenFinding("PodsNotReady", object, "its pods run and are not ready", look)}
+		return []Finding{brokenFinding("PodsNotReady", object, "its pods are running but not ready", look)}
 	}
 	return []Finding{oddFinding("PodsMissing", object, fmt.Sprintf("%d of %d pods are available", deployment.Status.AvailableReplicas, wanted), look)}
 }

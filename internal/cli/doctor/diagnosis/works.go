@@ -54,7 +54,7 @@ func clusterForgotten(e *evidence.Evidence) []Finding {
 		return nil
 	}
 	return []Finding{oddFinding(c.Reason, managedClusterName(e.Cluster), c.Message, fmt.Sprintf(
-		"Create what is to stay again, then confirm that the rest may be deleted: kubectl annotate managedcluster %s %s-",
+		"Recreate what is to stay, then confirm that the rest may be deleted: kubectl annotate managedcluster %s %s-",
 		e.Cluster.Name, fleetv1alpha1.AnnotationRestored))}
 }
 
@@ -140,8 +140,8 @@ func memberRecords(e *evidence.Evidence) []Finding {
 		delivered := meta.IsStatusConditionTrue(work.Status.Conditions, workv1.ManifestWorkConditionApplied)
 		if delivered && work.DeletionTimestamp.IsZero() && !recorded[work.Name] && len(found) < worksMax {
 			found = append(found, brokenFinding("RecordMissing", "AppliedManifestWork of ManifestWork "+work.Name,
-				"the hub says that it is applied, and the member has no record of it",
-				"The agent makes it again: see whether it runs. If it does, this may be another member than the one that joined."))
+				"the hub reports it as applied, but the member has no record of it",
+				"The agent recreates it: check that it is running. If it is, this may not be the member that joined."))
 		}
 	}
 	return found

@@ -91,7 +91,7 @@ func (r Reader) requiredReferences(ctx context.Context, f *previewFacts, object 
 		found.SetGroupVersionKind(kind)
 		err := client.IgnoreNotFound(r.Client.Get(ctx, client.ObjectKey{Namespace: reference.Namespace, Name: reference.Name}, found))
 		if err != nil {
-			return nil, f.recordForbidden(err, ofNamespace(kind.Kind+" objects", reference.Namespace), "what they need in turn is not told here")
+			return nil, f.recordForbidden(err, ofNamespace(kind.Kind+" objects", reference.Namespace), "what they need in turn is not shown here")
 		}
 		return found, nil
 	})

@@ -107,7 +107,7 @@ func (r Reader) selectedBy(ctx context.Context, f *previewFacts, policy policyv1
 		options = append(options, client.MatchingFields{"metadata.name": s.Name})
 	}
 	found, err := hub.ListMetadata(ctx, r.Client, kind, options...)
-	if err := f.recordForbidden(err, ofNamespace(mapping.Resource.GroupResource().String(), namespace), "what of them the policies select does not count here"); err != nil {
+	if err := f.recordForbidden(err, ofNamespace(mapping.Resource.GroupResource().String(), namespace), "which of them the policies select does not count here"); err != nil {
 		return err
 	}
 	for i := range found {
@@ -130,7 +130,7 @@ func policyMatches(policy policyv1alpha1.Policy, object *metav1.PartialObjectMet
 func (r Reader) readOverridden(ctx context.Context, f *previewFacts) error {
 	for _, c := range f.overrides {
 		bindings, err := r.allBindings(ctx, c.then.Namespace)
-		if err := f.recordForbidden(err, ofNamespace("bindings", c.then.Namespace), "what overrides are about is not known here"); err != nil {
+		if err := f.recordForbidden(err, ofNamespace("bindings", c.then.Namespace), "which objects overrides select is not known here"); err != nil {
 			return err
 		}
 		specs := []*policyv1alpha1.OverrideSpec{&c.then.Spec}
@@ -143,11 +143,11 @@ func (r Reader) readOverridden(ctx context.Context, f *previewFacts) error {
 		return nil
 	}
 	everywhere, err := hub.ListAllPages(ctx, r.Client, func(l *workv1alpha2.ResourceBindingList) []workv1alpha2.ResourceBinding { return l.Items })
-	if err := f.recordForbidden(err, "bindings of all namespaces", "what overrides are about is not known here"); err != nil {
+	if err := f.recordForbidden(err, "bindings of all namespaces", "which objects overrides select is not known here"); err != nil {
 		return err
 	}
 	bindings, err := r.allBindings(ctx, "")
-	if err := f.recordForbidden(err, "ClusterResourceBindings", "what overrides are about is not known here"); err != nil {
+	if err := f.recordForbidden(err, "ClusterResourceBindings", "which objects overrides select is not known here"); err != nil {
 		return err
 	}
 	for i := range everywhere {

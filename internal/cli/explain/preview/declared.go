@@ -45,13 +45,13 @@ func (r Reader) declareObjects(ctx context.Context, written []*unstructured.Unst
 			continue // it is about the hub itself
 		}
 		if object.GetName() == "" {
-			d.refuseObject(fmt.Errorf("%s: metadata.name: Required value: what has no name yet cannot be planned", kind.Kind), "Give it a name.")
+			d.refuseObject(fmt.Errorf("%s: metadata.name: Required value: an object without a name cannot be planned", kind.Kind), "Give it a name.")
 			continue
 		}
 		mapping, err := r.Client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
 		if meta.IsNoMatchError(err) {
 			d.refuseObject(fmt.Errorf("%s %q: the hub serves no kind %s of apiVersion %s", kind.Kind, object.GetName(), kind.Kind, kind.GroupVersion()),
-				"Mend apiVersion and kind, or apply the definition of the kind first.")
+				"Fix apiVersion and kind, or apply the definition of the kind first.")
 			continue
 		}
 		if err != nil {
@@ -68,7 +68,7 @@ func (r Reader) declareObjects(ctx context.Context, written []*unstructured.Unst
 		case refused:
 			d.failed = append(d.failed, refusal)
 		case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-			d.refuseObject(err, "Mend the field in the file.")
+			d.refuseObject(err, "Fix the field in the file.")
 		case err != nil:
 			return nil, err
 		default:

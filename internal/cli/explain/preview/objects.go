@@ -34,7 +34,7 @@ func (r Reader) readObjects(ctx context.Context, f *previewFacts) error {
 	}
 	for at, subjects := range by {
 		err := r.fillSubjects(ctx, at.kind, at.namespace, subjects)
-		if err := f.recordForbidden(err, ofNamespace(at.kind.Kind+" objects", at.namespace), "what would become of them is not told here"); err != nil {
+		if err := f.recordForbidden(err, ofNamespace(at.kind.Kind+" objects", at.namespace), "what would become of them is not shown here"); err != nil {
 			return err
 		}
 	}

@@ -225,12 +225,12 @@ func (p *Preview) Items() []any {
 func (p *Preview) CheckProblems() error {
 	for _, one := range p.policies {
 		if len(one.Problems) > 0 {
-			return exit.Next(fmt.Errorf("%s has mistakes", qualifiedName(one.Kind, one.Namespace, one.Name)), "Mend the fields in the file.")
+			return exit.Next(fmt.Errorf("%s is invalid", qualifiedName(one.Kind, one.Namespace, one.Name)), "Fix the fields in the file.")
 		}
 	}
 	for _, o := range p.objects {
 		if len(o.Problems) > 0 {
-			return exit.Next(errors.New("not everything that is asked for would happen"), "See what is said of each object.")
+			return exit.Next(errors.New("not everything that was requested would happen"), "See the notes on each object.")
 		}
 	}
 	return nil

@@ -137,7 +137,7 @@ func (r Reader) readClusters(ctx context.Context, f *previewFacts) error {
 	clusters, err := hub.ListAllPages(ctx, r.Client, func(l *clusterv1.ManagedClusterList) []clusterv1.ManagedCluster { return l.Items })
 	if err != nil {
 		f.world.Blind = true
-		return f.recordForbidden(err, "ManagedClusters", "which clusters would be chosen is not told here")
+		return f.recordForbidden(err, "ManagedClusters", "which clusters would be chosen is not shown here")
 	}
 	connections, err := hub.ConnectionsByName(ctx, r.Client)
 	if err != nil {
@@ -205,7 +205,7 @@ func (r Reader) readPriorityClasses(ctx context.Context, f *previewFacts) error 
 		if apierrors.IsNotFound(err) {
 			continue
 		}
-		if err := f.recordForbidden(err, "PriorityClasses", "they are taken to be there"); err != nil {
+		if err := f.recordForbidden(err, "PriorityClasses", "they are assumed to exist"); err != nil {
 			return err
 		}
 		value, _, _ := unstructured.NestedInt64(class.Object, "value") // none is 0
@@ -227,7 +227,7 @@ func (r Reader) readHubScope(ctx context.Context, f *previewFacts) error {
 	nodes.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "NodeList"})
 	err := r.Client.List(ctx, nodes, client.Limit(1))
 	f.world.Hub = scope.Hub{Runs: len(nodes.Items) > 0}
-	if err := f.recordForbidden(err, "Nodes", "the hub is taken to be one that runs nothing itself"); err != nil || !f.world.Hub.Runs {
+	if err := f.recordForbidden(err, "Nodes", "the hub is assumed to run no workloads itself"); err != nil || !f.world.Hub.Runs {
 		return err
 	}
 	labels := map[string]map[string]string{}
@@ -241,7 +241,7 @@ func (r Reader) readHubScope(ctx context.Context, f *previewFacts) error {
 			namespace := &metav1.PartialObjectMetadata{}
 			namespace.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
 			err := client.IgnoreNotFound(r.Client.Get(ctx, client.ObjectKey{Name: s.namespace}, namespace))
-			if err := f.recordForbidden(err, "Namespace "+s.namespace, "it is taken to have no labels"); err != nil {
+			if err := f.recordForbidden(err, "Namespace "+s.namespace, "it is assumed to have no labels"); err != nil {
 				return err
 			}
 			labels[s.namespace] = namespace.Labels

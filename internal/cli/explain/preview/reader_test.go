@@ -137,12 +137,12 @@ func TestWhatIsRead(t *testing.T) {
 
 func TestWhatMayNotBeReadIsNamed(t *testing.T) {
 	for hidden, want := range map[string]string{
-		"ManagedCluster":           "ManagedClusters (which clusters would be chosen is not told here)",
+		"ManagedCluster":           "ManagedClusters (which clusters would be chosen is not shown here)",
 		"ResourceBinding":          "bindings of namespace shop (what is in which cluster now is not known here)",
 		"ClusterPropagationPolicy": "ClusterPropagationPolicies (they do not count here)",
-		"PropagationRollout":       "PropagationRollouts of namespace shop (whether clusters would get the change group by group is not told here)",
-		"Node":                     "Nodes (the hub is taken to be one that runs nothing itself)",
-		"Deployment":               "deployments.apps of namespace shop (what of them the policies select does not count here)",
+		"PropagationRollout":       "PropagationRollouts of namespace shop (whether clusters would get the change group by group is not shown here)",
+		"Node":                     "Nodes (the hub is assumed to run no workloads itself)",
+		"Deployment":               "deployments.apps of namespace shop (which of them the policies select does not count here)",
 	} {
 		found, _, err := newHub(t, 2, hidden).ReadPreview(t.Context(), written(t, evenPolicy))
 		if err != nil {
@@ -160,7 +160,7 @@ func TestWhatMayNotBeReadIsNamed(t *testing.T) {
 
 func TestMistakesInFiles(t *testing.T) {
 	for text, want := range map[string]string{
-		"{apiVersion: apps/v1, kind: Deployment, metadata: {generateName: a-}}":  "Deployment: metadata.name: Required value: what has no name yet cannot be planned",
+		"{apiVersion: apps/v1, kind: Deployment, metadata: {generateName: a-}}":  "Deployment: metadata.name: Required value: an object without a name cannot be planned",
 		"{apiVersion: example.com/v1, kind: Database, metadata: {name: orders}}": `Database "orders": the hub serves no kind Database of apiVersion example.com/v1`,
 	} {
 		_, failed, err := newHub(t, 0).ReadPreview(t.Context(), written(t, text))
@@ -215,7 +215,7 @@ func TestTheDeletionOfAPolicy(t *testing.T) {
 	}
 	want := `PropagationPolicy shop/even (deleted)
 
-Deployment shop/web-00, as of now: nothing would change in any cluster; PropagationPolicy shop/even would let go of it
+Deployment shop/web-00, as of now: nothing would change in any cluster; PropagationPolicy shop/even would release it
    CLUSTER
    paris
 No policy would claim it any more. What is in the clusters stays there, and follows the object but for its replicas.

@@ -33,7 +33,7 @@ type stagedRollout interface {
 // readRollouts reads those that may be about the objects, the oldest first. A hub that
 // has none gets along without.
 func (r Reader) readRollouts(ctx context.Context, f *previewFacts) error {
-	const consequence = "whether clusters would get the change group by group is not told here"
+	const consequence = "whether clusters would get the change group by group is not shown here"
 	wide, err := hub.ListAllPages(ctx, r.Client, func(l *fleetv1alpha1.ClusterPropagationRolloutList) []fleetv1alpha1.ClusterPropagationRollout {
 		return l.Items
 	})
@@ -106,17 +106,17 @@ func (f *previewFacts) addRolloutNote(told *objectPreview, k objectKey, outcome 
 		kind, argument = "ClusterPropagationRollout", by.GetName()+" --cluster-scoped"
 	}
 	told.Rollout = qualifiedName(kind, by.GetNamespace(), by.GetName())
-	note := fmt.Sprintf("%s has clusters get it group by group: %s.", told.Rollout, strings.Join(groups, ", then "))
+	note := fmt.Sprintf("%s rolls it out group by group: %s.", told.Rollout, strings.Join(groups, ", then "))
 	if leave {
 		note += " Clusters that lose it keep it until then."
 	}
 	switch {
 	case len(mistakes) > 0:
-		note += " No cluster gets it before a mistake in the rollout is mended."
+		note += " No cluster gets it until the rollout is fixed."
 	case plan.Paused:
-		note += " It is paused: no cluster gets it before it is resumed."
+		note += " It is paused: no cluster gets it until it is resumed."
 	}
-	told.Notes = append(told.Notes, fmt.Sprintf("%s \"capstan rollout status %s\" says how far it is.", note, argument))
+	told.Notes = append(told.Notes, fmt.Sprintf("%s \"capstan rollout status %s\" shows its progress.", note, argument))
 }
 
 // rolloutGroups are the groups with clusters that get something else, in the order of their

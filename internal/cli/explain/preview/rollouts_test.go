@@ -29,7 +29,7 @@ func TestAChangeThatGoesByStages(t *testing.T) {
 	paused, wrong := ofPolicy, ofPolicy
 	paused.Paused, wrong.MinSuccessTime = true, "soon"
 	const deployment = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: new, labels: {even: "true"}}}`
-	const begin, end = "has clusters get it group by group: ", ` says how far it is.`
+	const begin, end = "rolls it out group by group: ", ` shows its progress.`
 	for name, test := range map[string]struct {
 		rollouts []client.Object
 		want     string
@@ -47,11 +47,11 @@ func TestAChangeThatGoesByStages(t *testing.T) {
 		},
 		"paused": {
 			[]client.Object{own("even", 0, paused)},
-			"PropagationRollout shop/even " + begin + `all others (1 cluster). It is paused: no cluster gets it before it is resumed. "capstan rollout status even -n shop"` + end,
+			"PropagationRollout shop/even " + begin + `all others (1 cluster). It is paused: no cluster gets it until it is resumed. "capstan rollout status even -n shop"` + end,
 		},
 		"with a mistake": {
 			[]client.Object{own("even", 0, wrong)},
-			"PropagationRollout shop/even " + begin + `all others (1 cluster). No cluster gets it before a mistake in the rollout is mended. "capstan rollout status even -n shop"` + end,
+			"PropagationRollout shop/even " + begin + `all others (1 cluster). No cluster gets it until the rollout is fixed. "capstan rollout status even -n shop"` + end,
 		},
 		"of a ClusterPropagationPolicy of that name": {
 			[]client.Object{&fleetv1alpha1.ClusterPropagationRollout{ObjectMeta: metav1.ObjectMeta{Name: "even"}, Spec: ofPolicy}}, "",

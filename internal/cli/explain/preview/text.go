@@ -65,7 +65,7 @@ func (one policyPreview) printPolicy(b *strings.Builder) {
 	if one.Selects != nil {
 		fmt.Fprintf(b, " selects %s", countNoun(*one.Selects, "object", "objects"))
 		if *one.Claims < *one.Selects {
-			fmt.Fprintf(b, ", of which it would claim %d: others go by other policies", *one.Claims)
+			fmt.Fprintf(b, ", of which it would claim %d: others belong to other policies", *one.Claims)
 		}
 	}
 	b.WriteString("\n")
@@ -128,7 +128,7 @@ func (o objectPreview) formatClaim() string {
 	case now == "":
 		return "; " + then + " would claim it"
 	case then == "":
-		return "; " + now + " would let go of it"
+		return "; " + now + " would release it"
 	default:
 		return "; " + then + " would claim it, instead of " + now
 	}

@@ -118,7 +118,7 @@ func (c *ClusterTrace) addWork(work *workv1.ManifestWork) {
 		c.Reason = "changes are not sent while it is suspended"
 	case applied == nil || applied.ObservedGeneration < work.Generation:
 		c.Applied = appliedUnknown
-		c.Reason = "the agent of the cluster has not looked at the latest change yet"
+		c.Reason = "the agent of the cluster has not processed the latest change yet"
 	case applied.Status == metav1.ConditionTrue:
 		c.Applied, c.Reason = appliedYes, misinterpreted(work)
 	default:
@@ -133,7 +133,7 @@ func (c *ClusterTrace) addNamespaceState(name string, work *workv1.ManifestWork)
 	case c.Applied != appliedNo && c.Applied != appliedUnknown, applied != nil && applied.Status == metav1.ConditionTrue:
 	case applied == nil && c.Applied == appliedNo: // what is said of the object says more
 	case applied == nil:
-		c.Reason = fmt.Sprintf("namespace %s is not in the cluster yet: its agent has not looked at work %s", name, work.Name)
+		c.Reason = fmt.Sprintf("namespace %s is not in the cluster yet: its agent has not processed work %s", name, work.Name)
 	default:
 		c.Reason = fmt.Sprintf("namespace %s is not in the cluster: %s", name, whyNot(work, applied))
 	}
@@ -193,13 +193,13 @@ func (f *ObjectFacts) setClusterReason(c *ClusterTrace, d *bindingDecision) {
 	known := slices.ContainsFunc(f.Clusters, func(k clusterv1.ManagedCluster) bool { return k.Name == c.Name })
 	switch {
 	case c.Chosen && !known && !f.clustersHidden:
-		c.Reason = "there is no cluster of this name any more"
+		c.Reason = "the cluster no longer exists"
 	case c.Chosen && c.Work == "" && c.Applied != appliedWaits && !f.worksHidden:
 		c.Reason = "it has no work yet"
 	case !c.Chosen && c.Work != "" && f.Binding.evicting(c.Name):
 		c.Reason = "it is being moved away from here"
 	case !c.Chosen && c.Work != "":
-		c.Reason = "it is not chosen any more: the work is removed"
+		c.Reason = "it is no longer chosen: the work is being removed"
 	case !c.Chosen:
 		c.Reason = d.refusalReason(c.Name)
 	}

@@ -75,7 +75,7 @@ func (d *bindingDecision) decisionDifference(written []workv1alpha2.TargetCluste
 		}
 		names = append(names, name)
 	}
-	return fmt.Sprintf("As of now the clusters would be %s: the hub decides anew in a moment (%s). If it stays so, \"capstan doctor\" tells whether its propagation controller runs.", decision.JoinNames(names), d.needed)
+	return fmt.Sprintf("As of now the clusters would be %s: the hub decides again in a moment (%s). If nothing changes, \"capstan doctor\" shows whether its propagation controller is running.", decision.JoinNames(names), d.needed)
 }
 
 func isSameTarget(a, b workv1alpha2.TargetCluster) bool {

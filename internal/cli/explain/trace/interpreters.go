@@ -64,10 +64,10 @@ func (f *ObjectFacts) failedOperations() []string {
 func (f *ObjectFacts) remedy(o interpreters.Operation) string {
 	for _, source := range f.interpreterSources() {
 		if source.Name != "" && slices.Contains(source.Operations, o) {
-			return fmt.Sprintf("\"capstan interpret %s --edit\" mends the script", source.Name)
+			return fmt.Sprintf("\"capstan interpret %s --edit\" fixes the script", source.Name)
 		}
 	}
-	return "a ResourceInterpreterCustomization of your own goes before the script that comes with Capstan"
+	return "a ResourceInterpreterCustomization of your own takes precedence over the script that ships with Capstan"
 }
 
 // reportedItems are what the clusters report.

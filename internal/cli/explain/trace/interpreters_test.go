@@ -56,7 +56,7 @@ func TestWhatFailsIsTold(t *testing.T) {
 		"its replicas": {
 			rules: configv1alpha1.CustomizationRules{ReplicaResource: fails("GetReplicas")},
 			want: []string{`InterpretReplica fails, so it gets no binding: ResourceInterpreterCustomization "mine", replicaResource: line 1: no.` + remedy +
-				`InterpretReplica" tries it, and "capstan interpret mine --edit" mends the script.`},
+				`InterpretReplica" tries it, and "capstan interpret mine --edit" fixes the script.`},
 		},
 		"what concerns its clusters": {
 			rules: configv1alpha1.CustomizationRules{
@@ -66,11 +66,11 @@ func TestWhatFailsIsTold(t *testing.T) {
 			binding: binding(policyv1alpha1.ReplicaSchedulingTypeDivided),
 			want: []string{
 				`InterpretDependency fails, so what is sent along with it stays as it is: ResourceInterpreterCustomization "mine", dependencyInterpretation: line 1: no.` + remedy +
-					`InterpretDependency" tries it, and "capstan interpret mine --edit" mends the script.`,
+					`InterpretDependency" tries it, and "capstan interpret mine --edit" fixes the script.`,
 				`ReviseReplica fails, so the clusters keep what they have: ResourceInterpreterCustomization "mine", replicaRevision: line 1: no.` + remedy +
-					`ReviseReplica" tries it, and "capstan interpret mine --edit" mends the script.`,
+					`ReviseReplica" tries it, and "capstan interpret mine --edit" fixes the script.`,
 				`AggregateStatus fails, so its status on the hub stays as it is: ResourceInterpreterCustomization "mine", statusAggregation: line 1: no.` + remedy +
-					`AggregateStatus" tries it, and "capstan interpret mine --edit" mends the script.`,
+					`AggregateStatus" tries it, and "capstan interpret mine --edit" fixes the script.`,
 			},
 		},
 		"replicas that are not divided": {

@@ -21,13 +21,13 @@ func (f *ObjectFacts) replicaMoveNotes(now time.Time) []string {
 	}
 	set := f.rebalanceSettings()
 	if set == nil {
-		return []string{"Its replicas are divided: a new cluster or freed capacity is not used by itself, only when the object or its policy changes."}
+		return []string{"Its replicas are divided: new clusters and freed capacity are not used automatically, only when the object or its policy changes."}
 	}
 	total := int64(0)
 	for _, target := range f.Binding.Spec.Clusters {
 		total += int64(target.Replicas)
 	}
-	note := fmt.Sprintf("Its replicas are divided, and rebalanced by themselves: at most %s go to clusters that have been better for %s, and no more for as long after that.",
+	note := fmt.Sprintf("Its replicas are divided, and rebalanced automatically: at most %s move to clusters that have been better for %s, and no more for as long after that.",
 		rebalance.FormatReplicaCount(set.Budget.BudgetedReplicas(total)), duration.HumanDuration(set.Window))
 	last := rebalance.LastMove(f.Binding.Annotations)
 	if last.At.IsZero() {

@@ -17,11 +17,11 @@ import (
 )
 
 func TestWhenReplicasMove(t *testing.T) {
-	const stays = "Its replicas are divided: a new cluster or freed capacity is not used by itself, only when the object or its policy changes."
+	const stays = "Its replicas are divided: new clusters and freed capacity are not used automatically, only when the object or its policy changes."
 	continuous := map[string]string{fleetv1alpha1.AnnotationRebalance: fleetv1alpha1.RebalanceContinuous}
 	moved := map[string]string{fleetv1alpha1.AnnotationRebalanced: rebalance.MoveRecord{At: metav1.NewTime(noon.Add(-5 * time.Minute)), Moves: 1, What: "1 replica moved: a 3 -> 2, c 0 -> 1, as there is room in c"}.AnnotationText()}
 	divided := &policyv1alpha1.ReplicaSchedulingStrategy{ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided}
-	const first = "Its replicas are divided, and rebalanced by themselves: at most 3 replicas go to clusters that have been better for 10m, and no more for as long after that."
+	const first = "Its replicas are divided, and rebalanced automatically: at most 3 replicas move to clusters that have been better for 10m, and no more for as long after that."
 	for name, c := range map[string]struct {
 		policy, binding map[string]string
 		scheduling      *policyv1alpha1.ReplicaSchedulingStrategy

@@ -43,7 +43,7 @@ func (f *ObjectFacts) rankPolicies() (claiming *Policy, others []Policy) {
 	if winner >= 0 {
 		claimed = &all[winner].Policy
 		if claimed.SelectsBy == "" {
-			claimed.Reason = "it does not select the object any more: the hub's propagation controller lets go of it in a moment"
+			claimed.Reason = "it no longer selects the object: the hub's propagation controller releases it in a moment"
 		}
 	}
 	for i, c := range all {

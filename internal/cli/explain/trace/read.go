@@ -298,7 +298,7 @@ func (r Reader) readWorks(ctx context.Context, f *ObjectFacts) error {
 	}
 	for _, target := range f.Binding.targetClusters() {
 		works, err := hub.ListAllPages(ctx, r.Client, items, of, client.InNamespace(target.Name))
-		if err := f.recordUnread(err, "ManifestWorks of namespace "+target.Name, "what the binding says of the cluster is all that is said here"); err != nil {
+		if err := f.recordUnread(err, "ManifestWorks of namespace "+target.Name, "only what the binding reports about the cluster is shown here"); err != nil {
 			return err
 		}
 		f.worksHidden = f.worksHidden || err != nil

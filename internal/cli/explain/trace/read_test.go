@@ -121,7 +121,7 @@ func TestRead(t *testing.T) {
 				_, is := o.(*workv1.ManifestWorkList)
 				return is && namespace != "rome"
 			},
-			"web-deployment; own; all; rome/w; paris; not ManifestWorks of namespace paris (what the binding says of the cluster is all that is said here)",
+			"web-deployment; own; all; rome/w; paris; not ManifestWorks of namespace paris (only what the binding reports about the cluster is shown here)",
 		},
 		"no clusters": {
 			"web-deployment", func(o runtime.Object, _ string) bool { _, is := o.(*clusterv1.ManagedClusterList); return is },
@@ -160,7 +160,7 @@ func TestReadByTheBinding(t *testing.T) {
 	if err != nil || f.Template != nil || len(f.Unread) != 1 || len(f.Works) != 2 {
 		t.Errorf("got %+v, %v", f, err)
 	}
-	if summary := BuildTrace(f, noon).Summary; summary != "0 of 2 chosen clusters have it as it is wanted" {
+	if summary := BuildTrace(f, noon).Summary; summary != "0 of 2 chosen clusters have it as desired" {
 		t.Errorf("the summary is %q", summary)
 	}
 }

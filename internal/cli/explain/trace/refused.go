@@ -33,7 +33,7 @@ func (r Reader) readRefusal(ctx context.Context, f *ObjectFacts) error {
 			f.Refused = e
 		}
 	}
-	return f.recordUnread(err, "Events of namespace "+namespace, "whether the hub lets the policy claim the object is not said here")
+	return f.recordUnread(err, "Events of namespace "+namespace, "whether the hub lets the policy claim the object is not shown here")
 }
 
 // isRefusalEvent reports whether an Event says that a policy may not claim the object.

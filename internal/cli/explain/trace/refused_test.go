@@ -129,7 +129,7 @@ func TestEventsThatMayNotBeRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"Events of namespace shop (whether the hub lets the policy claim the object is not said here)"}
+	want := []string{"Events of namespace shop (whether the hub lets the policy claim the object is not shown here)"}
 	if diff := cmp.Diff(want, f.Unread); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

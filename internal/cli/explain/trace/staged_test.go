@@ -31,7 +31,7 @@ func TestClustersThatWaitForARollout(t *testing.T) {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
 	}
-	if want := "1 of 3 chosen clusters have it as it is wanted"; trace.Summary != want {
+	if want := "1 of 3 chosen clusters have it as desired"; trace.Summary != want {
 		t.Errorf("got %q, want %q", trace.Summary, want)
 	}
 }

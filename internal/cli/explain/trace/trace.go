@@ -178,7 +178,7 @@ func (t *Trace) summarizeTrace(f *ObjectFacts) string {
 	}
 	switch {
 	case f.Template == nil && !f.hidden:
-		return "it is not on the hub any more"
+		return "it is no longer on the hub"
 	case t.Binding == nil && t.ClaimedBy == nil:
 		return "no policy sends it to clusters"
 	case t.Binding == nil:
@@ -186,7 +186,7 @@ func (t *Trace) summarizeTrace(f *ObjectFacts) string {
 	case chosen == 0:
 		return "no cluster is chosen"
 	default:
-		return fmt.Sprintf("%d of %d chosen clusters have it as it is wanted", right, chosen)
+		return fmt.Sprintf("%d of %d chosen clusters have it as desired", right, chosen)
 	}
 }
 
@@ -213,7 +213,7 @@ func (t *Trace) traceNotes(f *ObjectFacts) []string {
 		}
 		return append(append(notes, f.Binding.bindingNotes()...), f.replicaMoveNotes(t.AsOf.Time)...)
 	case t.ClaimedBy != nil:
-		return append(notes, "The hub's propagation controller makes the binding in a moment: if it stays so, see \"kubectl describe\" of the object for events, and \"capstan doctor\".")
+		return append(notes, "The hub's propagation controller creates the binding in a moment: if nothing changes, see \"kubectl describe\" of the object for events, and \"capstan doctor\".")
 	case f.Template != nil:
 		return append(notes, t.unclaimedNote())
 	default:
@@ -226,7 +226,7 @@ func (b *BindingObject) bindingNotes() []string {
 	var notes []string
 	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	if len(b.Status.Conditions) == 0 {
-		add("The binding has no status yet: if it stays so, \"capstan doctor\" tells whether the hub's propagation controller runs.")
+		add("The binding has no status yet: if this persists, \"capstan doctor\" shows whether the hub's propagation controller is running.")
 	}
 	schedule := decision.DecideSchedule(decision.ScheduleFacts{Binding: b.asBinding()})
 	if schedule.Code == decision.ScheduleSuspended || schedule.Code == decision.OtherScheduler {
@@ -251,9 +251,9 @@ func (b *BindingObject) shortageNote() string {
 		return ""
 	}
 	if b.Annotations[fleetv1alpha1.AnnotationPartialPlacement] == "true" {
-		return "Its replicas are placed as far as there is room; the rest is placed when clusters have more."
+		return "As many of its replicas are placed as there is room for; the rest are placed when clusters have more room."
 	}
-	return fmt.Sprintf("All of its replicas are placed, or none of those that have no place yet: with annotation %s=true of the policy as many are as there is room for.", fleetv1alpha1.AnnotationPartialPlacement)
+	return fmt.Sprintf("Its unplaced replicas are placed all at once or not at all: with annotation %s=true of the policy, as many are placed as there is room for.", fleetv1alpha1.AnnotationPartialPlacement)
 }
 
 // divides reports whether each cluster gets a share of the replicas.
@@ -266,7 +266,7 @@ func (b *BindingObject) divides() bool {
 func (t *Trace) unclaimedNote() string {
 	for _, p := range t.Candidates {
 		if p.SelectsBy != "" {
-			return fmt.Sprintf("%s selects it: the hub's propagation controller lets it claim the object in a moment. If it stays so, see \"kubectl describe\" of the object for events, and \"capstan doctor\".", p)
+			return fmt.Sprintf("%s selects it: the hub's propagation controller lets it claim the object in a moment. If nothing changes, see \"kubectl describe\" of the object for events, and \"capstan doctor\".", p)
 		}
 	}
 	return fmt.Sprintf("A PropagationPolicy%s or a ClusterPropagationPolicy that selects it (apiVersion %s, kind %s) sends it to clusters.", inNamespace(t.Object.Namespace), t.Object.APIVersion, t.Object.Kind)

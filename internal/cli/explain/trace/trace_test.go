@@ -96,29 +96,29 @@ func TestPolicies(t *testing.T) {
 			web("shop/b").policy("b", 3, labelled("web")).policy("low", 2, deployment("web")).policy("kind", 3, deployment("")).policy("c", 3, labelled("web")).clusterPolicy("all", 9, deployment("web")),
 			[]string{
 				"PropagationPolicy shop/b by labels",
-				"PropagationPolicy shop/c by labels: of equal policies the first by name comes first",
-				"PropagationPolicy shop/kind by kind: it selects by kind, which is less exact than by labels",
+				"PropagationPolicy shop/c by labels: of equal policies the first by name wins",
+				"PropagationPolicy shop/kind by kind: it selects by kind, which is less specific than by labels",
 				"PropagationPolicy shop/low by name: its priority 2 is less than 3",
-				"ClusterPropagationPolicy all by name: a PropagationPolicy comes before any ClusterPropagationPolicy",
+				"ClusterPropagationPolicy all by name: a PropagationPolicy takes precedence over any ClusterPropagationPolicy",
 			},
 		},
 		"a better one comes late": {
 			web("shop/old").policy("old", 0, deployment("")).policy("new", 5, deployment("web")),
-			[]string{"PropagationPolicy shop/old by kind", "PropagationPolicy shop/new by name: it would come first, but an object stays with the policy that has claimed it"},
+			[]string{"PropagationPolicy shop/old by kind", "PropagationPolicy shop/new by name: it would take precedence, but an object stays with the policy that has claimed it"},
 		},
 		"others take it over": {
 			web("old").clusterPolicy("old", 5, deployment("web")).clusterPolicy("same", 5, deployment("web")).policy("own", 0, deployment("web")).preempting(),
 			[]string{
 				"ClusterPropagationPolicy old by name",
 				"PropagationPolicy shop/own by name: it takes the object over if feature gate PropagationPolicyPreemption of the hub is on: in a moment then",
-				"ClusterPropagationPolicy same by name: of equal policies the first by name comes first",
+				"ClusterPropagationPolicy same by name: of equal policies the first by name wins",
 			},
 		},
 		"it does not select it any more": {
 			web("old").clusterPolicy("old", 0, deployment("db")).policy("new", 0, deployment("web")),
 			[]string{
-				"ClusterPropagationPolicy old: it does not select the object any more: the hub's propagation controller lets go of it in a moment",
-				"PropagationPolicy shop/new by name: it selects the object, and waits for the other to let go of it",
+				"ClusterPropagationPolicy old: it no longer selects the object: the hub's propagation controller releases it in a moment",
+				"PropagationPolicy shop/new by name: it selects the object, and waits for the other to release it",
 			},
 		},
 		"it is gone": {
@@ -215,21 +215,21 @@ func TestClusters(t *testing.T) {
 		got = append(got, strings.Join([]string{c.Name, yesNo(c.Chosen), c.Applied, strings.Join(c.Overrides, ","), seen, c.Reason}, "|"))
 	}
 	want := []string{
-		"behind|yes|unknown||now|the agent of the cluster has not looked at the latest change yet",
+		"behind|yes|unknown||now|the agent of the cluster has not processed the latest change yet",
 		"fails|yes|no||now|some failed",
 		"fine|yes|yes|ClusterOverridePolicy (its annotation cannot be read),OverridePolicy a|now|Warning: without .spec.color",
-		"gone|yes|||now|there is no cluster of this name any more",
+		"gone|yes|||now|the cluster no longer exists",
 		"new|yes|||now|it has no work yet",
 		"silent|yes|yes||then|",
 		"suspended|yes|suspended||now|changes are not sent while it is suspended",
-		"left|no|deleting||now|it is not chosen any more: the work is removed",
+		"left|no|deleting||now|it is no longer chosen: the work is being removed",
 		"refused|no|||now|taint gpu:NoSelect is not tolerated",
 		"unchosen|no|||now|it would be chosen now",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if want := "2 of 7 chosen clusters have it as it is wanted"; trace.Summary != want {
+	if want := "2 of 7 chosen clusters have it as desired"; trace.Summary != want {
 		t.Errorf("got %q, want %q", trace.Summary, want)
 	}
 }
@@ -273,7 +273,7 @@ func TestPartsThatArePlacedTogether(t *testing.T) {
 			t.Errorf("it does not say %q:\n%s", want, text)
 		}
 	}
-	if strings.Contains(text, "decides anew") {
+	if strings.Contains(text, "decides again") {
 		t.Errorf("the hub would decide anew:\n%s", text)
 	}
 }
@@ -281,7 +281,7 @@ func TestPartsThatArePlacedTogether(t *testing.T) {
 func TestReplicasThatWait(t *testing.T) {
 	divided := &policyv1alpha1.ReplicaSchedulingStrategy{ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided}
 	for reason, want := range map[string][2]string{
-		workv1alpha2.BindingReasonUnschedulable: {"fleet.capstan.io/partial-placement=true of the policy", "the rest is placed when clusters have more"},
+		workv1alpha2.BindingReasonUnschedulable: {"fleet.capstan.io/partial-placement=true of the policy", "the rest are placed when clusters have more room"},
 		workv1alpha2.BindingReasonNoClusterFit:  {},
 	} {
 		for n, value := range []string{"false", "true"} {

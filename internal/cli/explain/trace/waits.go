@@ -69,7 +69,7 @@ func (r Reader) readAbsentNeeds(ctx context.Context, f *ObjectFacts) error {
 				f.Absent = append(f.Absent, n.String())
 				continue
 			}
-			if err := f.recordUnread(err, n.String(), "it is taken to be there"); err != nil {
+			if err := f.recordUnread(err, n.String(), "it is assumed to exist"); err != nil {
 				return err
 			}
 		}
@@ -88,14 +88,14 @@ func (r Reader) readServedScope(ctx context.Context, f *ObjectFacts) error {
 	nodes.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "NodeList"})
 	err := r.Client.List(ctx, nodes, client.Limit(1))
 	if err != nil || len(nodes.Items) == 0 {
-		return f.recordUnread(err, "Nodes", "the hub is taken to be one that runs nothing itself")
+		return f.recordUnread(err, "Nodes", "the hub is assumed to run no workloads itself")
 	}
 	labels := f.Template.GetLabels()
 	if f.Ref.Namespace != "" {
 		namespace := &metav1.PartialObjectMetadata{}
 		namespace.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
 		if err := r.Client.Get(ctx, client.ObjectKey{Name: f.Ref.Namespace}, namespace); err != nil {
-			return f.recordUnread(client.IgnoreNotFound(err), "Namespace "+f.Ref.Namespace, "it is taken to be one that objects are sent from")
+			return f.recordUnread(client.IgnoreNotFound(err), "Namespace "+f.Ref.Namespace, "it is assumed to be one that objects are sent from")
 		}
 		labels = namespace.Labels
 	}

@@ -68,7 +68,7 @@ func TestWhatKeepsAPolicyFromBeingApplied(t *testing.T) {
 			absent(web("").policy("own", 0, deployment("")).asking(waitsForOverride), "OverridePolicy shop/images"),
 			`PropagationPolicy shop/own waits for override policy "images" (spec.dependentOverrides), which does not exist: create it.`,
 		},
-		"an override that is there": {web("shop/own").policy("own", 0, deployment("")).asking(waitsForOverride), "The hub's propagation controller makes the binding in a moment"},
+		"an override that is there": {web("shop/own").policy("own", 0, deployment("")).asking(waitsForOverride), "The hub's propagation controller creates the binding in a moment"},
 		"too many overrides": {
 			web("").policy("own", 0, deployment("")).asking(func(s *policyv1alpha1.PropagationSpec) { s.DependentOverrides = make([]string, 257) }),
 			"PropagationPolicy shop/own is not applied: spec.dependentOverrides: Too many: 257: must have at most 256 items",
@@ -118,7 +118,7 @@ func TestTheNamespaceWaits(t *testing.T) {
 	for _, c := range BuildTrace(f, noon).Clusters {
 		got = append(got, c.Reason)
 	}
-	want := []string{"namespace shop is not in the cluster yet: its agent has not looked at work w", "namespace shop is not in the cluster: not you", "failed", "failed"}
+	want := []string{"namespace shop is not in the cluster yet: its agent has not processed work w", "namespace shop is not in the cluster: not you", "failed", "failed"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
