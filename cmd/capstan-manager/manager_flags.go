@@ -78,7 +78,7 @@ func startTracer(logger logr.Logger, program string, getenv func(string) string)
 	otel.SetErrorHandler(otlp.NewLosses(logger, clock.RealClock{}))
 	t, _, err := otlp.StartTracing(getenv, program)
 	if err != nil {
-		logger.Info("Deliveries are not traced until this is mended and the process starts again", "problem", err.Error())
+		logger.Info("Deliveries are not traced until this is fixed and the process restarts", "problem", err.Error())
 		return nil
 	}
 	return t

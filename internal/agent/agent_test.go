@@ -516,10 +516,10 @@ func leavesWithheldLabels(t *testing.T, h *hub) {
 	allow("team")
 	h.run(at, with(map[string]string{"env": "production", "team": "bank", "tier": "gold"}))
 	sees("what it may change to be changed, and the rest to be told", map[string]string{"env": "staging", "gone": "soon", "team": "bank"}, "gone,team",
-		metav1.ConditionTrue, `which the hub does not leave to clusters: env, gone, tier. Change them here, or allow the keys in spec.agentLabels of ClusterConnection "withheld"`)
+		metav1.ConditionTrue, `which the hub does not let clusters change: env, gone, tier. Change them here, or allow the keys in spec.agentLabels of ClusterConnection "withheld"`)
 	allow("*")
 	sees("all to be changed", map[string]string{"env": "production", "team": "bank", "tier": "gold"}, "env,team,tier",
-		metav1.ConditionFalse, "the labels are as the Klusterlet says")
+		metav1.ConditionFalse, "the labels match the Klusterlet")
 }
 
 func keepsManagedNamespaces(t *testing.T, h *hub) {

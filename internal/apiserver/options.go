@@ -79,7 +79,7 @@ func (o *ServerOptions) AddFlags(fs *pflag.FlagSet) {
 func (o *ServerOptions) Validate() error {
 	var limit error
 	if o.RequestsPerUser < 0 {
-		limit = fmt.Errorf("--max-requests-per-user: %d is no number of requests; 0 is no limit", o.RequestsPerUser)
+		limit = fmt.Errorf("--max-requests-per-user: %d is not a number of requests; 0 is no limit", o.RequestsPerUser)
 	}
 	return errors.Join(errors.Join(o.Serving.Validate()...), limit)
 }

@@ -184,7 +184,7 @@ func testPolicies(t *testing.T, admin client.Client, count *calls, warnings *war
 		t.Errorf("an ID that was left out is %q, want %q: %v", policy.Labels[label], id, err)
 	}
 	policy.Labels[label] = "mine"
-	refused(t, admin.Update(t.Context(), policy.DeepCopy()), apierrors.IsInvalid, "the ID is kept for life")
+	refused(t, admin.Update(t.Context(), policy.DeepCopy()), apierrors.IsInvalid, "the ID never changes")
 	policy.Labels[label] = id
 	policy.Spec.ResourceSelectors[0].Namespace = "kube-system"
 	refused(t, admin.Update(t.Context(), policy.DeepCopy()), apierrors.IsInvalid, "spec.resourceSelectors[0].namespace")

@@ -127,7 +127,7 @@ func (l *lab) degradedAPI(t *testing.T, reason string) metav1.Condition {
 	t.Helper()
 	for range passesMax {
 		got := l.condition(t, operatorv1.ClusterManagerConditionHubAPIServerDegraded)
-		if got.Reason == reason && !strings.Contains(got.Message, "not looked at it yet") {
+		if got.Reason == reason && !strings.Contains(got.Message, "not processed it yet") {
 			return got
 		}
 		if _, err := l.pass(t); err != nil {

@@ -141,7 +141,7 @@ func (r *controlPlaneRemoval) deleteVolumeClaims(ctx context.Context, p *control
 		}
 	}
 	if len(claims) > 0 {
-		return install.WaitError{After: waitRetry, Message: fmt.Sprintf("waiting for %d PersistentVolumeClaims to go", len(claims))}
+		return install.WaitError{After: waitRetry, Message: fmt.Sprintf("waiting for %d PersistentVolumeClaims to be deleted", len(claims))}
 	}
 	return nil
 }

@@ -116,7 +116,7 @@ func (h *holdPhases) holdClosedAPIServer(ctx context.Context, p *controlPlanePas
 		p.setHeldCondition(false, reason, "waiting for the API server: "+w.String())
 		return install.WaitError{Reason: reason, Message: p.describeHold(), After: waitRetry}
 	}
-	p.setHeldCondition(true, reason, "the API server runs, but no client is led to it")
+	p.setHeldCondition(true, reason, "the API server runs, but no client is directed to it")
 	return install.WaitError{Reason: reason, Message: p.describeHold(), After: resync}
 }
 

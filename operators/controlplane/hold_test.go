@@ -93,7 +93,7 @@ func TestAControlPlaneIsHeldWhileItsDataAreReplaced(t *testing.T) {
 	h.expect(heldCondition, no, fleetv1alpha1.ControlPlaneReasonClosed, "is being started")
 	h.serverReady()
 	h.walk()
-	h.expect(heldCondition, yes, fleetv1alpha1.ControlPlaneReasonClosed, "no client is led to it")
+	h.expect(heldCondition, yes, fleetv1alpha1.ControlPlaneReasonClosed, "no client is directed to it")
 	h.replicas(1, 1, 0)
 	if h.leads() {
 		t.Error("clients are led to an API server that is closed")

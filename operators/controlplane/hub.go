@@ -145,7 +145,7 @@ func (h *hostCluster) notReachable(p *controlPlanePass, err error) error {
 	}
 	return install.UnreachableError{
 		Reason: fleetv1alpha1.ControlPlaneReasonNotReachable, After: waitRetry,
-		Message: fmt.Sprintf("the API server at %s does not do what it is asked for: %v", p.plane.InternalURL(), err),
+		Message: fmt.Sprintf("the API server at %s does not serve requests as expected: %v", p.plane.InternalURL(), err),
 	}
 }
 

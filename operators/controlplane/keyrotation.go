@@ -214,7 +214,7 @@ func (r *rotationPhases) updateMatchingSecrets(
 			// Who changes it at the same time stores it anew as well.
 			err := there.Update(ctx, secret, client.FieldOwner(FieldOwner))
 			if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
-				return count, r.notReachable(p, fmt.Errorf("storing the Secret %q of the hub anew: %w", client.ObjectKeyFromObject(secret), err))
+				return count, r.notReachable(p, fmt.Errorf("rewriting the Secret %q of the hub: %w", client.ObjectKeyFromObject(secret), err))
 			}
 		}
 	}

@@ -123,7 +123,7 @@ const (
 const (
 	// ManagedClusterReasonNotAllowedByHub (True): the message names the labels.
 	ManagedClusterReasonNotAllowedByHub = "NotAllowedByHub"
-	// ManagedClusterReasonLabelsInSync (False): the labels are as the Klusterlet says.
+	// ManagedClusterReasonLabelsInSync (False): the labels match the Klusterlet.
 	ManagedClusterReasonLabelsInSync = "LabelsInSync"
 )
 

@@ -246,7 +246,7 @@ type PropagationRolloutStatus struct {
 	// +optional
 	Stage string `json:"stage,omitempty"`
 
-	// group is the name of that group; it is empty for the clusters that no group has.
+	// group is the name of that group; it is empty for the clusters in no group.
 	// +optional
 	Group string `json:"group,omitempty"`
 

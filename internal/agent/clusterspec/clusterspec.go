@@ -104,12 +104,12 @@ func (p *SpecPart) syncManagedCluster(ctx context.Context, hub client.Client, na
 func reportWithheldLabels(ctx context.Context, hub client.Client, mc *clusterv1.ManagedCluster, withheld []string) error {
 	condition := metav1.Condition{
 		Type: clusterv1.ManagedClusterConditionLabelsWithheld, Status: metav1.ConditionFalse,
-		Reason: clusterv1.ManagedClusterReasonLabelsInSync, Message: "the labels are as the Klusterlet says",
+		Reason: clusterv1.ManagedClusterReasonLabelsInSync, Message: "the labels match the Klusterlet",
 	}
 	if len(withheld) > 0 {
 		condition.Status = metav1.ConditionTrue
 		condition.Reason = clusterv1.ManagedClusterReasonNotAllowedByHub
-		condition.Message = fmt.Sprintf("the Klusterlet of the cluster wants these labels changed, which the hub does not leave to clusters: %s. "+
+		condition.Message = fmt.Sprintf("the Klusterlet of the cluster wants these labels changed, which the hub does not let clusters change: %s. "+
 			"Change them here, or allow the keys in spec.agentLabels of ClusterConnection %q", strings.Join(withheld, ", "), mc.Name)
 	}
 	list := conditions.SelectByType(mc.Status.Conditions, condition.Type)

@@ -126,7 +126,7 @@ func readPublished(ctx context.Context, endpoint HubEndpoint) (bundle []byte, pr
 func bundleOf(body []byte) ([]byte, error) {
 	info := &corev1.ConfigMap{}
 	if err := json.Unmarshal(body, info); err != nil {
-		return nil, fmt.Errorf("cluster-info is no ConfigMap: %w", err)
+		return nil, fmt.Errorf("cluster-info is not a ConfigMap: %w", err)
 	}
 	if info.Data[publishedKey] == "" {
 		return nil, ErrNotPublished
@@ -169,7 +169,7 @@ func parseAuthorities(bundle []byte) ([]*x509.Certificate, error) {
 	}
 	switch {
 	case len(bytes.TrimSpace(bundle)) > 0:
-		return nil, errors.New("there is something else than certificates among them")
+		return nil, errors.New("they contain something other than certificates")
 	case len(list) == 0:
 		return nil, errors.New("there is no certificate among them")
 	case len(list) > publishedMax:
@@ -181,7 +181,7 @@ func parseAuthorities(bundle []byte) ([]*x509.Certificate, error) {
 // verifyServer verifies the certificates that a server of the name has shown.
 func verifyServer(presented, authorities []*x509.Certificate, name string, now time.Time) error {
 	if len(presented) == 0 {
-		return errors.New("it has shown none")
+		return errors.New("it has presented none")
 	}
 	options := x509.VerifyOptions{DNSName: name, CurrentTime: now, Roots: x509.NewCertPool(), Intermediates: x509.NewCertPool()}
 	for _, cert := range authorities {

@@ -29,7 +29,7 @@ func (a *Agent) verifyIdentity(ctx context.Context, connection *fleetv1alpha1.Cl
 	}
 	others, err := a.heldClusters(ctx, id)
 	if err != nil {
-		return dial.ConnectionProblem{}, fmt.Errorf("looking whether another cluster than %q is %s: %w", connection.Name, id, err)
+		return dial.ConnectionProblem{}, fmt.Errorf("checking whether a cluster other than %q is %s: %w", connection.Name, id, err)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -92,7 +92,7 @@ func newSession(a *Agent, name string) *session {
 	s.loop = fleet.NewLoop(s.runContainedPass)
 	s.loop.Clock = a.options.Clock
 	s.loop.Failed = func(_ context.Context, err error) {
-		a.options.Log.Info("A Push cluster cannot be looked after and is tried again", "cluster", name, "problem", err.Error())
+		a.options.Log.Info("A Push cluster cannot be served and is tried again", "cluster", name, "problem", err.Error())
 	}
 	return s
 }
@@ -319,7 +319,7 @@ func (s *session) tooLarge(now time.Time) dial.ConnectionProblem {
 	}
 	return dial.ConnectionProblem{
 		Reason:  fleetv1alpha1.ClusterConnectionReasonAnswerTooLarge,
-		Message: "the API server is well, but " + s.refusal.Error() + "; look at what answers there",
+		Message: "the API server is healthy, but " + s.refusal.Error() + "; check what serves this endpoint",
 	}
 }
 

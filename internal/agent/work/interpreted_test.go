@@ -332,7 +332,7 @@ func testRetentionFails(s *scene) {
 	s.runs("d", "i", 3)
 	s.autoscale("d", 3)
 	s.customizes("keep", "apps/v1", deploymentKind, scripts{retention: "function Retain(desired, observed)\n  return nothing.there\nend"})
-	s.tells("w", 0, "Applied", "False AppliedManifestFailed: The object is left as it is in the cluster, since what to keep of it is not known. "+
+	s.tells("w", 0, "Applied", "False AppliedManifestFailed: The object is left as it is in the cluster, because the fields to retain could not be determined. "+
 		`ResourceInterpreterCustomization "keep", retention: line 2: attempt to index a non-table object(nil) with key 'there'. `+
 		"Correct spec.customizations.retention.luaScript, or remove it.")
 	s.sums("w", "Applied", `ResourceInterpreterCustomization "keep"`)

@@ -45,7 +45,7 @@ func observeSuspended(ctx context.Context, p *workPass) error {
 // resumeDispatching says that a work goes on that was suspended.
 func (p *workPass) resumeDispatching() {
 	if meta.FindStatusCondition(p.status.Conditions, workv1.ManifestWorkConditionDispatching) != nil {
-		p.setDispatching(metav1.ConditionTrue, workv1.ManifestWorkReasonDispatching, "The work is brought to the cluster.")
+		p.setDispatching(metav1.ConditionTrue, workv1.ManifestWorkReasonDispatching, "The work is being dispatched.")
 	}
 }
 

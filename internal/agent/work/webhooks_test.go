@@ -110,7 +110,7 @@ func TestKindsThatWebhooksInterpret(t *testing.T) {
 	// While it is away, what it says of is left as it is, and everything else goes on.
 	answers.away.Store(true)
 	s.change("w", func(w *workv1.ManifestWork) { setManifests(w, s.imaged("d", "k")) })
-	s.tells("w", 0, "Applied", `The object is left as it is in the cluster, since what to keep of it is not known. `+
+	s.tells("w", 0, "Applied", `The object is left as it is in the cluster, because the fields to retain could not be determined. `+
 		`webhook "deployments.example.com" of ResourceInterpreterWebhookConfiguration "deployments", Retain of Deployment "`+s.ns()+`/d": it answers with status 503, want 200. `)
 	s.status(deploymentKind, "d", `{"observedGeneration":1,"replicas":3}`)
 	s.reports("w", 0, `health={"string":"Unknown"}`)

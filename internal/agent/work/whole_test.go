@@ -101,7 +101,7 @@ func testSetLoses(s *scene) {
 		})
 		s.settled(object)
 		if image == "y" {
-			s.says("w", 0, "Applied", "AppliedManifestComplete", "does not have any more", ".spec.podManagementPolicy")
+			s.says("w", 0, "Applied", "AppliedManifestComplete", "are no longer in the manifest", ".spec.podManagementPolicy")
 			if w, err := s.get("w"); err != nil || strings.Contains(message(w, 0, "Applied"), "minReadySeconds") {
 				s.t.Errorf("it says that more is kept: %q, %v", message(w, 0, "Applied"), err)
 			}

@@ -106,7 +106,7 @@ func dispatchingCondition(from *workv1.ManifestWork, reported bool) *metav1.Cond
 	case said != nil && said.Status == metav1.ConditionFalse:
 		return &metav1.Condition{
 			Type: v1alpha1.WorkConditionDispatching, Status: metav1.ConditionFalse, Reason: v1alpha1.WorkReasonSuspendDispatching,
-			Message: "The work is suspended: changes are not brought to the cluster.", LastTransitionTime: said.LastTransitionTime,
+			Message: "The work is suspended: changes are not dispatched to the cluster.", LastTransitionTime: said.LastTransitionTime,
 		}
 	case said == nil && !reported:
 		return nil
@@ -117,7 +117,7 @@ func dispatchingCondition(from *workv1.ManifestWork, reported bool) *metav1.Cond
 	}
 	return &metav1.Condition{
 		Type: v1alpha1.WorkConditionDispatching, Status: metav1.ConditionTrue, Reason: v1alpha1.WorkReasonDispatching,
-		Message: "Changes are brought to the cluster.", LastTransitionTime: since,
+		Message: "Changes are dispatched to the cluster.", LastTransitionTime: since,
 	}
 }
 

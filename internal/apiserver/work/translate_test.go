@@ -71,7 +71,7 @@ func TestAManifestWorkShowsAsAWork(t *testing.T) {
 				Message: "done", LastTransitionTime: metav1.NewTime(time.Unix(1e9, 0)),
 			}, {
 				Type: v1alpha1.WorkConditionDispatching, Status: metav1.ConditionTrue, Reason: v1alpha1.WorkReasonDispatching,
-				Message: "Changes are brought to the cluster.",
+				Message: "Changes are dispatched to the cluster.",
 			}},
 			ManifestStatuses: []v1alpha1.ManifestStatus{{
 				Identifier: v1alpha1.ResourceIdentifier{Ordinal: 0, Group: "apps", Version: "v1", Kind: "Deployment", Resource: "deployments", Namespace: "shop", Name: "web"},

@@ -42,7 +42,7 @@ const (
 	// depthMax is how deep a status is: what agents report of an object at most.
 	depthMax = 128
 	// unreadable is the reason of a row whose status is left out.
-	unreadable = "The status is left out, as what the cluster reports is no JSON, or nested too deeply."
+	unreadable = "The status is omitted, because what the cluster reports is not JSON, or is nested too deeply."
 )
 
 // objectRow is an object on the hub or in a cluster, in the form that scripts read.

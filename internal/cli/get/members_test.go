@@ -75,7 +75,7 @@ func TestWhatOneClusterReportsKeepsNobodyFromReadingTheOthers(t *testing.T) {
 				if diff := cmp.Diff(map[string]any{"replicas": float64(2)}, other.Status); diff != "" || other.Cluster != good || other.Reason != "" {
 					t.Errorf("the other cluster has %q (-want +got): %s", other.Reason, diff)
 				}
-				if bad.Status == nil && !strings.Contains(bad.Reason, "status is left out") {
+				if bad.Status == nil && !strings.Contains(bad.Reason, "status is omitted") {
 					t.Errorf("nobody says why the status is not there: %+v", bad)
 				}
 			})

@@ -103,7 +103,7 @@ func (r *StatusReport) formatReport() string {
 		b.WriteString("The hub has not processed the latest change of the rollout yet.\n")
 	}
 	if r.Stage != "" {
-		group := "the clusters that no group has"
+		group := "the clusters in no group"
 		if r.Group != "" {
 			group = "group " + r.Group
 		}

@@ -28,7 +28,7 @@ func ParseRecipients(keys []string) ([]age.Recipient, error) {
 		}
 		parsed, err := age.ParseRecipients(strings.NewReader(key))
 		if err != nil {
-			return nil, fmt.Errorf("%q is no public key of age, such as age-keygen prints: %w", key, err)
+			return nil, fmt.Errorf("%q is not a public key of age, such as age-keygen prints: %w", key, err)
 		}
 		all = append(all, parsed...)
 	}

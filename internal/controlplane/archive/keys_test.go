@@ -16,7 +16,7 @@ func TestKeysAreReadOrRefusedWithoutShowingThem(t *testing.T) {
 	}{
 		"a public key":         {recipient(key.Recipient().String()), ""},
 		"a private key":        {recipient(key.String()), "this is a private key"},
-		"no key":               {recipient("me@example.com"), `"me@example.com" is no public key of age`},
+		"no key":               {recipient("me@example.com"), `"me@example.com" is not a public key of age`},
 		"a private key's file": {identity("# created: today\n# public key: " + key.Recipient().String() + "\n" + key.String() + "\n"), ""},
 		"a file without one":   {identity("# nothing\n"), "it has no private key of age"},
 		"a broken key":         {identity(key.String()[:40] + "\n"), "it has no private key of age"},

@@ -61,7 +61,7 @@ func OpenArchive(from io.ReaderAt, size int64, identities ...age.Identity) (*Arc
 	case errors.As(err, &noMatch):
 		return nil, errors.New("the key does not open it: it was encrypted for another one, or with another passphrase")
 	case err != nil && !isEncrypted(from):
-		return nil, errors.New("it is no archive of \"capstan backup\": it is not encrypted by age")
+		return nil, errors.New("it is not an archive of \"capstan backup\": it is not encrypted by age")
 	case err != nil:
 		return nil, wrapDamaged(err)
 	}
@@ -100,7 +100,7 @@ type verification struct {
 // readManifest reads the first entry. What the archive says to be is looked at before
 // anything else: of another format, nothing else can be expected.
 func (v *verification) readManifest() (Manifest, error) {
-	const other = "it is no archive of \"capstan backup\": it is encrypted by age, but begins with no manifest of one"
+	const other = "it is not an archive of \"capstan backup\": it is encrypted by age, but begins with no manifest of one"
 	header, err := v.tar.Next()
 	if err != nil || header.Name != manifestEntry || header.Size > smallMax {
 		return Manifest{}, errors.New(other)

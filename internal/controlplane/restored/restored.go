@@ -42,7 +42,7 @@ type VersionRange struct {
 // NewVersionRange returns the range of a restore.
 func NewVersionRange(after, until int64) (VersionRange, error) {
 	if after < 0 || until <= after {
-		return VersionRange{}, fmt.Errorf("the revisions %d and %d are no range: the second has to be greater than the first, and neither less than 0", after, until)
+		return VersionRange{}, fmt.Errorf("the revisions %d and %d are not a range: the second has to be greater than the first, and neither less than 0", after, until)
 	}
 	return VersionRange{After: after, Until: until}, nil
 }
@@ -55,11 +55,11 @@ func ParseVersionRange(text string) (VersionRange, error) {
 	first, second, ok := strings.Cut(text, "-")
 	after, err := strconv.ParseInt(first, 10, 64)
 	if !ok || err != nil {
-		return VersionRange{}, fmt.Errorf("%q is no range of versions: %w", text, errForm)
+		return VersionRange{}, fmt.Errorf("%q is not a range of versions: %w", text, errForm)
 	}
 	until, err := strconv.ParseInt(second, 10, 64)
 	if err != nil {
-		return VersionRange{}, fmt.Errorf("%q is no range of versions: %w", text, errForm)
+		return VersionRange{}, fmt.Errorf("%q is not a range of versions: %w", text, errForm)
 	}
 	return NewVersionRange(after, until)
 }

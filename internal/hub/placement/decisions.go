@@ -127,7 +127,7 @@ func (c *SchedulingController) createOrUpdateDecision(ctx context.Context, was, 
 		}
 	case !equality.Semantic.DeepEqual(was.ObjectMeta, object.ObjectMeta):
 		if err := c.client.Update(ctx, object); err != nil {
-			return fmt.Errorf("mending PlacementDecision %q: %w", object.Namespace+"/"+object.Name, asConflict(err))
+			return fmt.Errorf("repairing PlacementDecision %q: %w", object.Namespace+"/"+object.Name, asConflict(err))
 		}
 	}
 	object.Status = status

@@ -79,7 +79,7 @@ func quantityOf(l *lua.LState, at int) resource.Quantity {
 	}
 	parsed, err := quantity.ParseChecked(text)
 	if err != nil {
-		l.ArgError(at, "it is no quantity, such as 500m or 2Gi")
+		l.ArgError(at, "it is not a quantity, such as 500m or 2Gi")
 	}
 	return parsed
 }

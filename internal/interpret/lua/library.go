@@ -68,7 +68,7 @@ func (r *scriptRun) baseFunctions() map[string]lua.LGFunction {
 		"require": func(l *lua.LState) int {
 			library, known := r.libraries[l.CheckString(1)]
 			if !known || l.CheckString(1) == "" {
-				l.RaiseError("there is no library %q: scripts have kube, capstan, string, table, math and os", limitMessage(l.CheckString(1)))
+				l.RaiseError("unknown library %q: scripts have kube, capstan, string, table, math and os", limitMessage(l.CheckString(1)))
 			}
 			l.Push(library)
 			return 1

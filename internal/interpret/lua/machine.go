@@ -164,7 +164,7 @@ func (r *scriptRun) callFunction(script *Script, call ScriptCall) ([]any, error)
 	}
 	function, is := l.Env.RawGetString(script.function).(*lua.LFunction)
 	if !is {
-		return nil, &RunError{Message: fmt.Sprintf("%s is no function any more when the script has run", script.function)}
+		return nil, &RunError{Message: fmt.Sprintf("%s is no longer a function when the script has run", script.function)}
 	}
 	values := make([]lua.LValue, 0, len(call.Arguments))
 	for _, argument := range call.Arguments {

@@ -164,15 +164,15 @@ func TestMistakesNameTheirLine(t *testing.T) {
 		"a list with names":    {"function F(v)\n return {a = {1, b = 2}}\nend", "", "what F returns is not usable: a has both numbers and names as keys: it has to be a list or an object"},
 		"a list with a gap":    {"function F(v)\n return {a = {[1] = 1, [3] = 3}}\nend", "", "what F returns is not usable: a has nothing at position 2, and 3 entries: a list has no gaps"},
 		"a function":           {"function F(v)\n return {a = {1, F}}\nend", "", "what F returns is not usable: a.2 is a function, which JSON does not have"},
-		"no number":            {"function F(v)\n return 0/0\nend", "", "what F returns is not usable: it is no finite number"},
+		"no number":            {"function F(v)\n return 0/0\nend", "", "what F returns is not usable: it is not a finite number"},
 		"a key that is none":   {"function F(v)\n return {[true] = 1}\nend", "", "what F returns is not usable: it has a key that is a boolean, want a string"},
-		"an unknown library":   {"local x = require('socket')\nfunction F(v) end", "", "line 1: there is no library \"socket\": scripts have kube, capstan, string, table, math and os"},
-		"a hostile quantity":   {"function F(v)\n return kube.resourceAdd('1e-2000000000')\nend", "", "line 2: bad argument #1 to resourceAdd (it is no quantity, such as 500m or 2Gi)"},
-		"no quantity":          {"function F(v)\n return kube.resourceAdd('x')\nend", "", "line 2: bad argument #1 to resourceAdd (it is no quantity, such as 500m or 2Gi)"},
+		"an unknown library":   {"local x = require('socket')\nfunction F(v) end", "", "line 1: unknown library \"socket\": scripts have kube, capstan, string, table, math and os"},
+		"a hostile quantity":   {"function F(v)\n return kube.resourceAdd('1e-2000000000')\nend", "", "line 2: bad argument #1 to resourceAdd (it is not a quantity, such as 500m or 2Gi)"},
+		"no quantity":          {"function F(v)\n return kube.resourceAdd('x')\nend", "", "line 2: bad argument #1 to resourceAdd (it is not a quantity, such as 500m or 2Gi)"},
 		"a wrong pattern":      {"function F(v)\n return ('x'):match('[a')\nend", "", `line 2: the pattern "[a" is wrong: a '[' has no ']'`},
 		"a format of anything": {"function F(v)\n return ('%1000d'):format(1)\nend", "", `line 2: string.format: the format "%1000d" is not supported at byte 1`},
 		"it hides its function": {
-			"function F(v) return 1 end\nF = nil", "", "F is no function any more when the script has run",
+			"function F(v) return 1 end\nF = nil", "", "F is no longer a function when the script has run",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

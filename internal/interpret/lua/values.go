@@ -152,7 +152,7 @@ func (c *converter) valueError(format string, arguments ...any) error {
 
 func (c *converter) convertNumber(v float64, like []any) (any, error) {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return nil, c.valueError("is no finite number")
+		return nil, c.valueError("is not a finite number")
 	}
 	for _, l := range like {
 		switch l := l.(type) {
@@ -264,7 +264,7 @@ func (c *converter) convertObject(t *lua.LTable, like []any, depth int) (any, er
 	for key, value := t.Next(lua.LNil); key != lua.LNil; key, value = t.Next(key) {
 		field, is := key.(lua.LString)
 		if !is {
-			return nil, c.valueError("has key %s, which is no string", key.String())
+			return nil, c.valueError("has key %s, which is not a string", key.String())
 		}
 		var fields []any
 		for _, l := range like {

@@ -169,7 +169,7 @@ func rawStatus(response *configv1alpha1.ResourceInterpreterResponse) (map[string
 	}
 	var status map[string]any
 	if err := utiljson.Unmarshal(response.RawStatus.Raw, &status); err != nil {
-		return nil, errors.New("response.rawStatus of its answer is no JSON object")
+		return nil, errors.New("response.rawStatus of its answer is not a JSON object")
 	}
 	if len(status) == 0 {
 		return nil, nil
@@ -190,7 +190,7 @@ func (q interpreterRequest) patchedObject(response *configv1alpha1.ResourceInter
 	patch, err := jsonpatch.DecodePatch(response.Patch)
 	switch {
 	case err != nil:
-		return nil, errors.New("response.patch of its answer is no JSON patch, which is a list of operations (RFC 6902)")
+		return nil, errors.New("response.patch of its answer is not a JSON patch, which is a list of operations (RFC 6902)")
 	case len(patch) > operationsMax:
 		return nil, fmt.Errorf("response.patch of its answer has %d operations, more than %d", len(patch), operationsMax)
 	}
@@ -207,7 +207,7 @@ func (q interpreterRequest) patchedObject(response *configv1alpha1.ResourceInter
 	}
 	var object map[string]any
 	if err := utiljson.Unmarshal(changed, &object); err != nil {
-		return nil, errors.New("response.patch of its answer makes something of the object that is none")
+		return nil, errors.New("response.patch of its answer turns the object into something that is not an object")
 	}
 	return object, q.checkSameObject(object)
 }

@@ -48,7 +48,7 @@ func checkBundle(bundle []byte) error {
 		case block == nil:
 			return nil
 		case block.Type != "CERTIFICATE":
-			return fmt.Errorf("it contains a %s, which is no certificate", block.Type)
+			return fmt.Errorf("it contains a %s, which is not a certificate", block.Type)
 		case found == certificatesMax:
 			return fmt.Errorf("it contains more than %d certificates", certificatesMax)
 		}

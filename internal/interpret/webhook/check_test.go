@@ -23,7 +23,7 @@ func TestBundlesOfCertificates(t *testing.T) {
 		"one":                {bundle: one},
 		"several":            {bundle: "a comment\n" + one + one},
 		"no certificate":     {bundle: "bundle", want: "webhooks[1].clientConfig.caBundle: Invalid value: it contains no certificate: set it to the PEM-encoded certificates"},
-		"a key":              {bundle: string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: []byte("x")})), want: "it contains a PRIVATE KEY, which is no certificate"},
+		"a key":              {bundle: string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: []byte("x")})), want: "it contains a PRIVATE KEY, which is not a certificate"},
 		"a certificate of x": {bundle: one + string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("x")})), want: "certificate 2 of it cannot be read"},
 		"a key of a megabit": {bundle: one + string(longkey.AuthorityPEM(t, 1<<20)), want: "certificate 2 of it cannot be used: its RSA key has 1048576 bits"},
 		"too many":           {bundle: strings.Repeat(one, certificatesMax+1), want: "more than 256 certificates"},

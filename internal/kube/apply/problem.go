@@ -91,7 +91,7 @@ func classifyError(err error, verb string, object ObjectRef) ObjectProblem {
 	if IsInexpressible(err) {
 		return ObjectProblem{
 			Trouble: TroubleInvalid,
-			Message: fmt.Sprintf("Cannot %s %s: %s. Remove what is there twice, or use updateStrategy Update, which replaces the object.", verb, object, status.Status().Message),
+			Message: fmt.Sprintf("Cannot %s %s: %s. Remove the duplicates, or use updateStrategy Update, which replaces the object.", verb, object, status.Status().Message),
 		}
 	}
 	return explainStatus(status.Status(), err, verb, object)
@@ -130,7 +130,7 @@ func explainStatus(status metav1.Status, err error, verb string, object ObjectRe
 		}
 	case strings.Contains(status.Message, "failed calling webhook"):
 		return ObjectProblem{Trouble: TroublePassing, Message: message +
-			". It is tried again: that webhook of the cluster has to admit the object; if this lasts, see to the webhook's pods, Service and certificate."}
+			". It is tried again: that webhook of the cluster has to admit the object; if this persists, check the webhook's pods, Service and certificate."}
 	default:
 		return ObjectProblem{Trouble: TroublePassing, Message: message}
 	}

@@ -103,7 +103,7 @@ func TestAWebhookThatDoesNotAnswerIsNamed(t *testing.T) {
 	err := apierrors.NewInternalError(errors.New(`failed calling webhook "a.example.com": failed to call webhook: no endpoints available for service "a"`))
 	got := ExplainError(err, "patch", ObjectRef{Resource: "configmaps", Namespace: "shop", Name: "a"})
 	want := `Cannot patch configmaps shop/a: Internal error occurred: failed calling webhook "a.example.com": failed to call webhook: no endpoints available for service "a". ` +
-		"It is tried again: that webhook of the cluster has to admit the object; if this lasts, see to the webhook's pods, Service and certificate."
+		"It is tried again: that webhook of the cluster has to admit the object; if this persists, check the webhook's pods, Service and certificate."
 	if got.Trouble != TroublePassing || got.Message != want {
 		t.Errorf("got %+v, want %q", got, want)
 	}

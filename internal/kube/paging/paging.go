@@ -139,16 +139,16 @@ func isPageTooLarge(err error) bool {
 var ErrUnending = errors.New("the API server does not end the list")
 
 func (p Pages) tookTooLong() error {
-	return fmt.Errorf("%w: it has taken longer than %s; check what answers there", ErrUnending, p.timeMax)
+	return fmt.Errorf("%w: it has taken longer than %s; check what serves this endpoint", ErrUnending, p.timeMax)
 }
 
 // checkNextPage returns why no further page is read, if it is not.
 func (p Pages) checkNextPage(again bool, objects int64, left time.Duration) error {
 	switch {
 	case again:
-		return fmt.Errorf("%w: it goes on where it did before; check what answers there", ErrUnending)
+		return fmt.Errorf("%w: it goes on where it did before; check what serves this endpoint", ErrUnending)
 	case objects >= p.most:
-		return fmt.Errorf("%w: it has more than %d objects, with %d on a page; check what answers there", ErrUnending, p.most, p.size)
+		return fmt.Errorf("%w: it has more than %d objects, with %d on a page; check what serves this endpoint", ErrUnending, p.most, p.size)
 	case left <= 0:
 		return p.tookTooLong()
 	}

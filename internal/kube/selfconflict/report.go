@@ -59,7 +59,7 @@ type conditionHolder[O client.Object] struct {
 // conditions of the kinds. A condition that an earlier process has left goes, too.
 func (d *Damper) SetupReporter(mgr ctrl.Manager, registry prometheus.Registerer, kinds ...ReportedKind) error {
 	gauge := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "capstan_self_conflicts", Help: "Number of objects that the component writes without end, and therefore ever more seldom.",
+		Name: "capstan_self_conflicts", Help: "Number of objects that the component keeps writing because something reverts them, and therefore writes less and less often.",
 	}, func() float64 { return float64(len(d.HeldConflicts())) })
 	registered := &prometheus.AlreadyRegisteredError{}
 	if err := metrics.RegisterCollectors(registry, gauge); err != nil && !errors.As(err, registered) { // there is one manager in a process, but in tests
@@ -151,7 +151,7 @@ func conflictCondition(of []Conflict, generation int64) metav1.Condition {
 	return metav1.Condition{
 		Type: fleetv1alpha1.ConditionSelfConflict, Status: metav1.ConditionTrue, Reason: fleetv1alpha1.ReasonWrittenWithoutEnd,
 		ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(slices.MinFunc(of, func(a, b Conflict) int { return a.Since.Compare(b.Since) }).Since),
-		Message: "The hub writes these objects again and again, since something undoes what it writes, and does so ever more seldom now: " +
-			strings.Join(names, ", ") + ". Look in their metadata.managedFields who else writes them.",
+		Message: "Something keeps reverting what the hub writes to these objects, so that they are written less and less often: " +
+			strings.Join(names, ", ") + ". Their metadata.managedFields show who else writes them.",
 	}
 }

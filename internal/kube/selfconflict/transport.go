@@ -25,7 +25,7 @@ type HeldError struct {
 // Error is what users see of it. It is the same each time: conditions may have it, which
 // would be written anew for each wait.
 func (e *HeldError) Error() string {
-	return fmt.Sprintf("%s was written so often that the next write has to wait: something undoes what is written", e.Object)
+	return fmt.Sprintf("%s was written so often that the next write has to wait: something keeps reverting what is written", e.Object)
 }
 
 // DampWrites returns the configuration with the writes of all its clients counted, and held

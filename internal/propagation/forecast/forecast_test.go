@@ -178,7 +178,7 @@ func TestOf(t *testing.T) {
 		},
 		"no policy selects it any more": {
 			propagating(one), propagating(with(divided(policy("first", "a", "b")), func(s *policyv1alpha1.PropagationSpec) { s.ResourceSelectors[0].Name = "db" })), nil, false,
-			[]string{first + " > ", "a unchanged: 3 x > 3 x", "b unchanged: 3 x > 3 x", "note: No policy would claim it any more. What is in the clusters stays there, and follows the object but for its replicas."},
+			[]string{first + " > ", "a unchanged: 3 x > 3 x", "b unchanged: 3 x > 3 x", "note: No policy would claim it anymore. What is in the clusters stays there, and follows the object except for its replicas."},
 		},
 		"a better policy does not take it": {
 			propagating(one), propagating(one, with(policy("second", "a"), func(s *policyv1alpha1.PropagationSpec) { s.Priority = new(int32(9)) })), nil, false,

@@ -205,7 +205,7 @@ func TestErrorsNamePolicyAndField(t *testing.T) {
 		},
 		"previous form": {
 			spec{Overriders: policyv1alpha1.Overriders{ImageOverrider: []policyv1alpha1.ImageOverrider{{Component: "Name", Operator: "remove"}}}},
-			`OverridePolicy shop/broken: spec.overriders.imageOverrider[0]: container "init": there is no component "Name": use Registry, Repository or Tag`,
+			`OverridePolicy shop/broken: spec.overriders.imageOverrider[0]: container "init": unknown component "Name": use Registry, Repository or Tag`,
 		},
 		"selection of clusters": {
 			rules(policyv1alpha1.RuleWithCluster{TargetCluster: &policyv1alpha1.ClusterAffinity{FieldSelector: &policyv1alpha1.FieldSelector{

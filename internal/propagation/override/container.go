@@ -78,7 +78,7 @@ func overrideList(object *unstructured.Unstructured, field string, o policyv1alp
 				return is && removed.Has(text)
 			})
 		default:
-			return fmt.Errorf("there is no operator %q: use add or remove", o.Operator)
+			return fmt.Errorf("unknown operator %q: use add or remove", o.Operator)
 		}
 		if len(list) == 0 {
 			delete(c, field)

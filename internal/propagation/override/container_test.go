@@ -50,7 +50,7 @@ func TestCommandAndArgs(t *testing.T) {
 		})
 	}
 	_, err := overridden(t, web(), policyv1alpha1.Overriders{ArgsOverrider: []policyv1alpha1.CommandArgsOverrider{{ContainerName: "web", Operator: "replace"}}})
-	if want := `OverridePolicy shop/one: spec.overrideRules[0].overriders.argsOverrider[0]: there is no operator "replace": use add or remove`; err == nil || err.Error() != want {
+	if want := `OverridePolicy shop/one: spec.overrideRules[0].overriders.argsOverrider[0]: unknown operator "replace": use add or remove`; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }

@@ -105,7 +105,7 @@ func changeImage(text string, o policyv1alpha1.ImageOverrider, left *effortBudge
 		policyv1alpha1.ImageTag:        &parsed.version,
 	}[o.Component]
 	if part == nil {
-		return "", fmt.Errorf("there is no component %q: use Registry, Repository or Tag", o.Component)
+		return "", fmt.Errorf("unknown component %q: use Registry, Repository or Tag", o.Component)
 	}
 	if o.Value == "" && o.Operator != policyv1alpha1.OverriderOpRemove {
 		return "", errors.New("value is missing")
@@ -128,5 +128,5 @@ func changeImage(text string, o policyv1alpha1.ImageOverrider, left *effortBudge
 }
 
 func unknownOperatorError(operator policyv1alpha1.OverriderOperator) error {
-	return fmt.Errorf("there is no operator %q: use add, remove or replace", operator)
+	return fmt.Errorf("unknown operator %q: use add, remove or replace", operator)
 }

@@ -55,8 +55,8 @@ func TestChangeImage(t *testing.T) {
 		{"nginx", tag, replace, "1.27@" + digest, "nginx:1.27@" + digest},
 		// mistakes
 		{"nginx", tag, replace, "", "error: value is missing"},
-		{"nginx", tag, "prepend", "x", `error: there is no operator "prepend": use add, remove or replace`},
-		{"nginx", "Name", replace, "x", `error: there is no component "Name": use Registry, Repository or Tag`},
+		{"nginx", tag, "prepend", "x", `error: unknown operator "prepend": use add, remove or replace`},
+		{"nginx", "Name", replace, "x", `error: unknown component "Name": use Registry, Repository or Tag`},
 		{"NGINX", tag, replace, "1", `error: image "NGINX": repository name must be lowercase`},
 		{"nginx: 1", tag, replace, "1", `error: image "nginx: 1": invalid reference format`},
 		{"", registry, replace, "quay.io", `error: image "" would become "quay.io/": `},
@@ -159,7 +159,7 @@ func TestAnImageIsNoNameOfAnObject(t *testing.T) {
 		changed, err := overridden(t, object, policyv1alpha1.Overriders{ImageOverrider: []policyv1alpha1.ImageOverrider{{
 			Predicate: &policyv1alpha1.ImagePredicate{Path: path}, Component: "Repository", Operator: "replace", Value: value,
 		}}})
-		if err == nil || !strings.Contains(err.Error(), "an override cannot make another object of it") {
+		if err == nil || !strings.Contains(err.Error(), "an override cannot turn it into another object") {
 			t.Errorf("%s: %v, %v", path, changed, err)
 		}
 	}

@@ -115,7 +115,7 @@ func checkPath(path string) error {
 		return errors.New("a path names a field, such as /spec/replicas")
 	}
 	if _, err := jsonpointer.New(path); err != nil {
-		return fmt.Errorf("it is no JSON pointer, such as /spec/replicas: %w", err)
+		return fmt.Errorf("it is not a JSON pointer, such as /spec/replicas: %w", err)
 	}
 	return nil
 }
@@ -176,7 +176,7 @@ func (was identity) checkUnchanged(changed *unstructured.Unstructured) error {
 		{"metadata.name", was.name, is.name},
 	} {
 		if f.was != f.is {
-			return fmt.Errorf("%s would change from %q to %q: an override cannot make another object of it", f.name, f.was, f.is)
+			return fmt.Errorf("%s would change from %q to %q: an override cannot turn it into another object", f.name, f.was, f.is)
 		}
 	}
 	if changed.GroupVersionKind().Version == "" {
@@ -201,7 +201,7 @@ func overrideString(object *unstructured.Unstructured, path string, change func(
 	}
 	text, is := value.(string)
 	if !is {
-		return fmt.Errorf("at path %s is no string", path)
+		return fmt.Errorf("at path %s is not a string", path)
 	}
 	changed, err := change(text)
 	if err != nil {

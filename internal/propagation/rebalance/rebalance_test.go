@@ -84,14 +84,14 @@ func TestWhatMovesWhen(t *testing.T) {
 	}{
 		"a new cluster": {
 			reason: "two replicas, one in each window", runs: []run{{60, even}},
-			want: []string{"10m: 1 replica moved: a 3 -> 2, c 0 -> 1, as there is room in c; 1 more would move", "21m: 1 replica moved: b 3 -> 2, c 1 -> 2, as clusters have other room than they had"},
+			want: []string{"10m: 1 replica moved: a 3 -> 2, c 0 -> 1, as there is room in c; 1 more would move", "21m: 1 replica moved: b 3 -> 2, c 1 -> 2, as the room in clusters has changed"},
 		},
 		"as it is":               {reason: "nothing is better", runs: []run{{60, Replicas{"a": 3, "b": 3}}}},
 		"for a moment":           {reason: "it is not better for a whole window", runs: []run{{9, even}, {1, Replicas{"a": 3, "b": 3}}, {9, even}, {1, Replicas{"a": 3, "b": 3}}}},
 		"this way and that":      {reason: "there is never one opinion for a window", runs: []run{{5, Replicas{"a": 4, "b": 2}}, {5, Replicas{"a": 2, "b": 4}}, {5, Replicas{"a": 4, "b": 2}}, {5, Replicas{"a": 2, "b": 4}}}},
 		"more, and less":         {reason: "what moves least counts", runs: []run{{5, Replicas{"c": 6}}, {6, Replicas{"a": 3, "b": 2, "c": 1}}}, want: []string{"10m: 1 replica moved: b 3 -> 2, c 0 -> 1, as there is room in c"}},
-		"a cluster is left":      {reason: "it has nothing in the end", runs: []run{{60, Replicas{"a": 6}}}, want: []string{"10m: 1 replica moved: a 3 -> 4, b 3 -> 2, as clusters have other room than they had; 2 more would move", "21m: 1 replica moved: a 4 -> 5, b 2 -> 1, as clusters have other room than they had; 1 more would move", "32m: 1 replica moved: a 5 -> 6, b 1 -> 0, as clusters have other room than they had"}},
-		"a better one comes too": {reason: "what comes later waits for its own window", runs: []run{{5, even}, {40, Replicas{"d": 6}}}, want: []string{"15m: 1 replica moved: a 3 -> 2, d 0 -> 1, as there is room in d; 5 more would move", "26m: 1 replica moved: b 3 -> 2, d 1 -> 2, as clusters have other room than they had; 4 more would move", "37m: 1 replica moved: a 2 -> 1, d 2 -> 3, as clusters have other room than they had; 3 more would move"}},
+		"a cluster is left":      {reason: "it has nothing in the end", runs: []run{{60, Replicas{"a": 6}}}, want: []string{"10m: 1 replica moved: a 3 -> 4, b 3 -> 2, as the room in clusters has changed; 2 more would move", "21m: 1 replica moved: a 4 -> 5, b 2 -> 1, as the room in clusters has changed; 1 more would move", "32m: 1 replica moved: a 5 -> 6, b 1 -> 0, as the room in clusters has changed"}},
+		"a better one comes too": {reason: "what comes later waits for its own window", runs: []run{{5, even}, {40, Replicas{"d": 6}}}, want: []string{"15m: 1 replica moved: a 3 -> 2, d 0 -> 1, as there is room in d; 5 more would move", "26m: 1 replica moved: b 3 -> 2, d 1 -> 2, as the room in clusters has changed; 4 more would move", "37m: 1 replica moved: a 2 -> 1, d 2 -> 3, as the room in clusters has changed; 3 more would move"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var state ObservedState

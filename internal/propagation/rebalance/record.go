@@ -45,7 +45,7 @@ func (r MoveRecord) AnnotationText() string {
 // RecordOfMove returns the record of a step.
 func (s *Step) RecordOfMove(before Replicas, at time.Time) MoveRecord {
 	changes := CompareReplicas(before, s.To)
-	reason := "clusters have other room than they had"
+	reason := "the room in clusters has changed"
 	var named, gained []string
 	for n, c := range changes {
 		if n < clustersNamedMax {

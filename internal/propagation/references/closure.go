@@ -39,7 +39,7 @@ func ResolveClosure(
 			case found[name]:
 				continue
 			case depth == depthMax:
-				return all, fmt.Sprintf("%s is not sent along: the object needs it by way of %d others, and no more than %d are followed", describeReference(reference), depth, depthMax-1), nil
+				return all, fmt.Sprintf("%s is not sent along: the object needs it through %d others, and no more than %d are followed", describeReference(reference), depth, depthMax-1), nil
 			case len(all) == foundMax:
 				return all, fmt.Sprintf("%s is not sent along, nor is what follows: the object needs more than %d others", describeReference(reference), foundMax), nil
 			case !withinLimits(append(all, reference)):

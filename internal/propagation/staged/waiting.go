@@ -11,7 +11,7 @@ import (
 )
 
 // keeps is what is said of the latest change and of clusters that wait for it.
-const keeps = " keeps the latest change from the cluster until it is its turn: "
+const keeps = " keeps the latest change from the cluster until its turn: "
 
 // WaitingMessage says for whom a cluster waits. A rollout without a namespace is a
 // ClusterPropagationRollout.

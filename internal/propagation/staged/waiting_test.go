@@ -11,8 +11,8 @@ import (
 
 func TestWaiting(t *testing.T) {
 	for want, of := range map[string]types.NamespacedName{
-		`PropagationRollout "web" keeps the latest change from the cluster until it is its turn: "capstan rollout status web -n shop" says when that is`:                 {Namespace: "shop", Name: "web"},
-		`ClusterPropagationRollout "all" keeps the latest change from the cluster until it is its turn: "capstan rollout status all --cluster-scoped" says when that is`: {Name: "all"},
+		`PropagationRollout "web" keeps the latest change from the cluster until its turn: "capstan rollout status web -n shop" says when that is`:                 {Namespace: "shop", Name: "web"},
+		`ClusterPropagationRollout "all" keeps the latest change from the cluster until its turn: "capstan rollout status all --cluster-scoped" says when that is`: {Name: "all"},
 	} {
 		if got := WaitingMessage(of); got != want || !IsWaitingMessage(got+".") {
 			t.Errorf("got %q, want %q", got, want)

@@ -216,7 +216,7 @@ func TestNeeds(t *testing.T) {
 		state              SchedulingState
 		want               string
 	}{
-		"at first":                {placement: static, want: "nothing was decided yet"},
+		"at first":                {placement: static, want: "no decision was made yet"},
 		"all is well":             {placement: static, applied: static},
 		"another type":            {placement: static, applied: dynamic, want: "placement.replicaScheduling has changed"},
 		"another affinity":        {placement: with(static, "clusterAffinity: {exclude: [z]}"), applied: static, want: "placement.clusterAffinity has changed"},
@@ -227,7 +227,7 @@ func TestNeeds(t *testing.T) {
 		"another group":           {placement: with(static, other[1:len(other)-1]), applied: with(static, groups[1:len(groups)-1]), state: SchedulingState{PlacementInput: PlacementInput{ObservedAffinity: "x"}}},
 		"a group that is no more": {placement: with(static, other[1:len(other)-1]), applied: with(static, groups[1:len(groups)-1]), state: SchedulingState{PlacementInput: PlacementInput{ObservedAffinity: "z"}}, want: "placement.clusterAffinities has changed"},
 		"more replicas":           {placement: static, applied: static, state: SchedulingState{PlacementInput: PlacementInput{Replicas: 5}}, want: "replicas: 5 are wanted and 3 are placed"},
-		"the user asks":           {placement: static, applied: static, state: SchedulingState{RescheduleTriggeredAt: minute(2), LastScheduled: minute(1)}, want: "rescheduleTriggeredAt: the user asked to decide anew"},
+		"the user asks":           {placement: static, applied: static, state: SchedulingState{RescheduleTriggeredAt: minute(2), LastScheduled: minute(1)}, want: "rescheduleTriggeredAt: the user requested a new decision"},
 		"the user asked":          {placement: static, applied: static, state: SchedulingState{RescheduleTriggeredAt: minute(1), LastScheduled: minute(1)}},
 		"a target is deleted":     {placement: static, applied: static, state: SchedulingState{PlacementInput: PlacementInput{Previous: targetsOf("a:1 c:2")}}, want: "cluster c is being deleted, or gone"},
 		"a target is gone":        {placement: static, applied: static, state: SchedulingState{PlacementInput: PlacementInput{Previous: targetsOf("a:1 z:2")}}, want: "cluster z is being deleted, or gone"},

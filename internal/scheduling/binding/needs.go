@@ -37,13 +37,13 @@ func (s SchedulingState) Triggered() bool {
 // unavailable: what is divided stays where it is.
 func NeedsScheduling(fleet view.Fleet, s SchedulingState) (bool, string) {
 	if s.AppliedPlacement == "" {
-		return true, "nothing was decided yet"
+		return true, "no decision was made yet"
 	}
 	if changed, what := placementChanged(s.Placement, s.AppliedPlacement, s.ObservedAffinity); changed {
 		return true, what
 	}
 	if s.Triggered() {
-		return true, "rescheduleTriggeredAt: the user asked to decide anew"
+		return true, "rescheduleTriggeredAt: the user requested a new decision"
 	}
 	for _, target := range s.Previous {
 		if cluster, found := fleet.ClusterNamed(target.Name); !found || cluster.Deleting {
@@ -54,7 +54,7 @@ func NeedsScheduling(fleet view.Fleet, s SchedulingState) (bool, string) {
 		if s.isComplete() {
 			return false, ""
 		}
-		return true, "components: no cluster has all parts as they are wanted"
+		return true, "components: no cluster has all parts as desired"
 	}
 	if !s.Workload {
 		return true, "each cluster that may be chosen gets a copy"

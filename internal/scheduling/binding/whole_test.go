@@ -151,9 +151,9 @@ func TestWhenPartsAreDecidedAnew(t *testing.T) {
 		want      string
 	}{
 		"they are as they are wanted": {dynamic, having("x:1 y:2", "a"), ""},
-		"one has more replicas":       {dynamic, having("x:1 y:1", "a"), "components: no cluster has all parts as they are wanted"},
-		"there is another one":        {dynamic, having("x:1", "a"), "components: no cluster has all parts as they are wanted"},
-		"two clusters have them":      {dynamic, having("x:1 y:2", "a", "b"), "components: no cluster has all parts as they are wanted"},
+		"one has more replicas":       {dynamic, having("x:1 y:1", "a"), "components: no cluster has all parts as desired"},
+		"there is another one":        {dynamic, having("x:1", "a"), "components: no cluster has all parts as desired"},
+		"two clusters have them":      {dynamic, having("x:1 y:2", "a", "b"), "components: no cluster has all parts as desired"},
 		"each has a copy":             {"{}", having("x:1 y:2", "a"), "each cluster that may be chosen gets a copy"},
 		"its cluster is gone":         {dynamic, having("x:1 y:2", "z"), "cluster z is being deleted, or gone"},
 	} {

@@ -94,6 +94,6 @@ func MisconfiguredCondition(problems field.ErrorList) metav1.Condition {
 	}
 	return metav1.Condition{
 		Type: clusterv1beta1.PlacementConditionMisconfigured, Status: metav1.ConditionFalse,
-		Reason: clusterv1beta1.PlacementReasonSucceedConfigured, Message: "the spec has no mistakes",
+		Reason: clusterv1beta1.PlacementReasonSucceedConfigured, Message: "the spec is valid",
 	}
 }

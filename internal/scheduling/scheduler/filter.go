@@ -144,7 +144,7 @@ func (f predicateFilter) explainRefusal(c *view.Cluster, _ int) string {
 	if text := f[0].mismatch(c); text != "" {
 		return text
 	}
-	return "the CEL expressions are not true of it"
+	return "the CEL expressions are not true for it"
 }
 
 // mismatch says which selector of the predicate does not select a cluster, "" if
@@ -169,7 +169,7 @@ func (f predicateFilter) objections(now *schedulingCycle, _ int, c *view.Cluster
 				break
 			}
 			if !e.evaluatesTrue(now, c) {
-				text = fmt.Sprintf("CEL expression %q is not true of it", e.text)
+				text = fmt.Sprintf("CEL expression %q is not true for it", e.text)
 			}
 			if now.problem != nil {
 				text = fmt.Sprintf("CEL expression %q fails: %s", e.text, now.problem.Detail)

@@ -236,7 +236,7 @@ func TestChecksTellAllThatIsAgainstACluster(t *testing.T) {
 		{Filter: "clusterSets", Objections: []string{"it is in none of the cluster sets"}},
 		{Filter: "predicates", Objections: []string{
 			`predicate 0: its labels do not match "env=prod"`,
-			`predicate 1: CEL expression "managedCluster.metadata.name == \"b\"" is not true of it`,
+			`predicate 1: CEL expression "managedCluster.metadata.name == \"b\"" is not true for it`,
 			`predicate 2: CEL expression "managedCluster.status.nonsense == \"b\"" fails: cluster a: the object has no field nonsense; test for it with has()`,
 		}},
 		{Filter: "taints", Objections: []string{"taint gpu:NoSelect is not tolerated", "taint full:NoSelectIfNew is not tolerated"}},

@@ -47,7 +47,7 @@ func checkText(text string) error {
 		if len(text) > short {
 			text = text[:short] + "…"
 		}
-		return fmt.Errorf("%q is no quantity such as 500m or 2Gi, or one with more than 40 digits or an exponent beyond 99", text)
+		return fmt.Errorf("%q is not a quantity such as 500m or 2Gi, or one with more than 40 digits or an exponent beyond 99", text)
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ func TestTheMutatorParsesNoHostileQuantity(t *testing.T) {
 		Name: "c", Operation: admissionv1.Create,
 		Object: runtime.RawExtension{Raw: []byte(`{"metadata":{"name":"c"},"spec":{},"status":{"allocatable":{"cpu":"1e-2000000000"}}}`)},
 	}})
-	if response.Allowed || response.Result.Code != 400 || !strings.Contains(response.Result.Message, `status.allocatable[cpu]: "1e-2000000000" is no quantity`) {
+	if response.Allowed || response.Result.Code != 400 || !strings.Contains(response.Result.Message, `status.allocatable[cpu]: "1e-2000000000" is not a quantity`) {
 		t.Errorf("the answer is %+v", response.Result)
 	}
 }

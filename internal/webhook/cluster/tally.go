@@ -119,7 +119,7 @@ func (t *waitTally) admitWithinBounds(ctx context.Context, name string, try bool
 		return nil, fmt.Errorf("it is not known yet how many %s: try again, and if it stays like this look at the log of the registration webhook", t.what)
 	}
 	if len(name) > nameMax {
-		return nil, fmt.Errorf("a name of %d bytes is none that an object can have, which is %d at most", len(name), nameMax)
+		return nil, fmt.Errorf("a name of %d bytes is too long for an object, which can have %d at most", len(name), nameMax)
 	}
 	if _, taken, err := t.shown.GetByKey(name); taken || err != nil {
 		return nil, err

@@ -122,7 +122,7 @@ func (a *policyAuthorizer) findResource(apiVersion, kind string) (group string, 
 			}
 		}
 	}
-	return "", resource, fmt.Errorf("the hub does not serve kind %s of %s, so nobody can tell whether you may read it: create its definition first", kind, apiVersion)
+	return "", resource, fmt.Errorf("the hub does not serve kind %s of %s, so it is unknown whether you may read it: create its definition first", kind, apiVersion)
 }
 
 // describePermission puts a permission into words, as an administrator has to grant it.

@@ -161,7 +161,7 @@ func TestTheMutatorParsesNoHostileQuantity(t *testing.T) {
 		Name: "b", Namespace: "shop", Operation: admissionv1.Create,
 		Object: raw(t, `spec: {replicaRequirements: {resourceRequest: {cpu: "1e-2000000000"}}}`),
 	}})
-	if response.Allowed || response.Result.Code != 400 || !strings.Contains(response.Result.Message, `spec.replicaRequirements.resourceRequest[cpu]: "1e-2000000000" is no quantity`) {
+	if response.Allowed || response.Result.Code != 400 || !strings.Contains(response.Result.Message, `spec.replicaRequirements.resourceRequest[cpu]: "1e-2000000000" is not a quantity`) {
 		t.Errorf("the answer is %+v", response.Result)
 	}
 }

@@ -225,7 +225,7 @@ func checkJSONPath(text string, path *field.Path) fieldMistakes {
 func checkLabelKey(key string, path *field.Path) fieldMistakes {
 	var wrong fieldMistakes
 	for _, problem := range validation.IsQualifiedName(key) {
-		wrong = append(wrong, field.Invalid(path, key, "it is no key of a label: "+problem))
+		wrong = append(wrong, field.Invalid(path, key, "invalid label key: "+problem))
 	}
 	return wrong
 }

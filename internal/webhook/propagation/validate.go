@@ -75,7 +75,7 @@ func (v *objectValidator[T]) sameID(old, object T) fieldMistakes {
 		return nil
 	}
 	return fieldMistakes{field.Invalid(field.NewPath("metadata", "labels").Key(v.label), is,
-		"the ID is kept for life, as what is in the clusters is found by it: leave it "+was)}
+		"the ID never changes, because what is in the clusters is found by it: leave it "+was)}
 }
 
 func (v *objectValidator[T]) invalidError(object T, wrong fieldMistakes) error {

@@ -123,7 +123,7 @@ func (l *requestLoad) limitHandler(handler http.Handler) http.Handler {
 		takes := decoding.DecodedBytes(body)
 		switch {
 		case err != nil:
-			http.Error(w, "the request did not arrive as a whole", http.StatusRequestTimeout)
+			http.Error(w, "the request is incomplete", http.StatusRequestTimeout)
 			return
 		case takes > decodedShareMax:
 			http.Error(w, "the request has more values than two objects that can be stored", http.StatusRequestEntityTooLarge)

@@ -82,10 +82,10 @@ func checkOrphaning(path string, spec *workv1.ManifestWorkSpec) (admission.Warni
 		switch {
 		case rule.Resource != strings.ToLower(rule.Resource), rule.Resource == "":
 			guess, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Group: rule.Group, Kind: rule.Resource})
-			problems = append(problems, fmt.Errorf("%s: %q is no resource: want the plural name of the kind in lower case, such as %q",
+			problems = append(problems, fmt.Errorf("%s: %q is not a resource: want the plural name of the kind in lower case, such as %q",
 				where, rule.Resource, cmp.Or(guess.Resource, "configmaps")))
 		case strings.ContainsAny(rule.Resource, "/. "):
-			problems = append(problems, fmt.Errorf("%s: %q is no resource: want its plural name alone, with the API group in group", where, rule.Resource))
+			problems = append(problems, fmt.Errorf("%s: %q is not a resource: want its plural name alone, with the API group in group", where, rule.Resource))
 		case singular && len(warnings) < warningsMax:
 			warnings = append(warnings, fmt.Sprintf("%s: %q looks like a kind, and then no object stays: its resource should be %q", where, rule.Resource, plural))
 		}

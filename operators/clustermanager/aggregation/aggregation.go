@@ -40,7 +40,7 @@ func InstallAPIServices(
 		if err != nil {
 			return nil, err
 		}
-		service := status.APIService{Name: live.GetName(), Trouble: "the hub's API server has not looked at it yet"}
+		service := status.APIService{Name: live.GetName(), Trouble: "the hub's API server has not processed it yet"}
 		switch {
 		case live.GetUID() == "":
 		case !isOwnedByHub(live, h):
@@ -133,5 +133,5 @@ func apiServiceAvailable(live *unstructured.Unstructured) (yes bool, trouble str
 			return condition["status"] == "True", cmp.Or(reason, "Unknown") + ": " + cmp.Or(message, "the hub's API server does not say why")
 		}
 	}
-	return false, "the hub's API server has not looked at it yet"
+	return false, "the hub's API server has not processed it yet"
 }

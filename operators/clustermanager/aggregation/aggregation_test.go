@@ -103,7 +103,7 @@ func recorder(t *testing.T, applied *[]string) func(context.Context, *install.Ta
 }
 
 func TestWhatBelongsToOthersIsLeftAloneAndNamed(t *testing.T) {
-	const unseen = "the hub's API server has not looked at it yet"
+	const unseen = "the hub's API server has not processed it yet"
 	automanaged := map[string]string{"kube-aggregator.kubernetes.io/automanaged": "onstart"}
 	cases := map[string]struct {
 		has     []client.Object

@@ -49,5 +49,5 @@ func FollowerTrustFacts(followers []Follower, authorities, without []string) Sta
 		count = fmt.Sprintf("%d clusters", len(behind))
 	}
 	return StageFacts{Others: true, Left: fmt.Sprintf("waiting for the agents of %s to trust the new one: %s; "+
-		"they follow within 15 minutes, and spec.rotation.servingAuthorityWithout names those that are not to be waited for", count, names)}
+		"they follow within 15 minutes, and spec.rotation.servingAuthorityWithout lists those not to wait for", count, names)}
 }

@@ -207,7 +207,7 @@ func refreshWaitMessages(subjects []Subject, states []State) []State {
 }
 
 func waitMessage(s Subject, state State) string {
-	return fmt.Sprintf("the old one is trusted until %s, for whoever has not renewed what it has signed; spec.rotation.%sGrace says how long",
+	return fmt.Sprintf("the old one is trusted until %s, for clients that have not renewed what it signed; spec.rotation.%sGrace sets how long",
 		WaitEndTime(s, state).UTC().Format(time.RFC3339), s.Name)
 }
 

@@ -82,7 +82,7 @@ func etcdReady(f ControlPlaneFacts) metav1.Condition {
 	case f.Etcd != nil:
 		return workloadReady(kind, f.Etcd, f.Etcd.Wanted/2+1)
 	case f.APIServer != nil && f.APIServer.Ready > 0:
-		return newCondition(kind, true, fleetv1alpha1.ControlPlaneReasonAsExpected, "the API server stores in it")
+		return newCondition(kind, true, fleetv1alpha1.ControlPlaneReasonAsExpected, "the API server stores its objects in it")
 	default:
 		return newCondition(kind, false, fleetv1alpha1.ControlPlaneReasonInstalling, "not used yet")
 	}

@@ -100,14 +100,14 @@ func (s *PermissionSet) FeaturesLimitedCondition() metav1.Condition {
 	switch {
 	case s == nil || len(s.lacked) == 0 && len(s.completed) == 0:
 		condition.Reason = operatorv1.KlusterletReasonAllFeaturesPermitted
-		condition.Message = "the operator may do all that it has to"
+		condition.Message = "the operator has all the permissions that it needs"
 	case len(s.lacked) > 0:
 		condition.Status = metav1.ConditionTrue
 		condition.Reason = operatorv1.KlusterletReasonPermissionsMissing
 		condition.Message = s.describeLackedRules()
 	default:
 		condition.Reason = operatorv1.KlusterletReasonPermissionsAdded
-		condition.Message = fmt.Sprintf("the operator completed its role, which lets it do so, by ClusterRole %q: %s",
+		condition.Message = fmt.Sprintf("the operator extended its role, which allows this, with ClusterRole %q: %s",
 			CompletionName, rights.DescribeRules(s.completed))
 	}
 	return condition

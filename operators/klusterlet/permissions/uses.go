@@ -31,7 +31,7 @@ func ReadingAgentPods() PermissionUse {
 func ManagingNetworkPolicies() PermissionUse {
 	return PermissionUse{
 		policyRule(networkingv1.GroupName, "networkpolicies", "get", "list", "watch", "create", "update", "patch", "delete"),
-		"NetworkPolicies are neither made nor removed, whatever the feature gate says",
+		"NetworkPolicies are neither created nor removed, whatever the feature gate says",
 	}
 }
 

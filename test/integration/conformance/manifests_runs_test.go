@@ -225,12 +225,12 @@ func orphaningKinds(s *rowScene) {
 	work := func(resource string) string {
 		return s.workOf([]string{manifest}, "deleteOption: {propagationPolicy: SelectivelyOrphan, selectivelyOrphans: {orphaningRules: [{resource: "+resource+", namespace: NS, name: a}]}}")
 	}
-	s.refusedOf(work("ConfigMap"), `"ConfigMap" is no resource`, `configmaps`)
+	s.refusedOf(work("ConfigMap"), `"ConfigMap" is not a resource`, `configmaps`)
 	s.row.steps = []manifestStep{sends(manifest)}
 	s.write(work("configmaps"), false, false)
 	s.judge(manifest, false)
 	s.equal(0, []string{manifest})
-	s.refusedOf(work("Secret"), `"Secret" is no resource`, `secrets`)
+	s.refusedOf(work("Secret"), `"Secret" is not a resource`, `secrets`)
 	sent := s.object(s.ours, work("configmaps"))
 	if err := s.hub.client.Delete(s.Context(), sent); err != nil {
 		s.Fatal(err)

@@ -184,7 +184,7 @@ func TestAMemberKeepsAWork(t *testing.T) {
 		return nil
 	})
 	w.says("web-deployment", workv1alpha2.BindingConditionFullyApplied, workv1alpha2.BindingReasonFullyAppliedFailed,
-		"These clusters have not let go of it for more than 30s: keeper.")
+		"These clusters have not released it for more than 30s: keeper.")
 	work := w.work("keeper", "web")
 	w.change(&work, func() { work.Finalizers = nil })
 	w.gone(&workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "web-deployment"}})
@@ -214,7 +214,7 @@ func TestAMemberTakesTheMarksOff(t *testing.T) {
 		}
 	}()
 	w.says("web-deployment", workv1alpha2.BindingConditionFullyApplied, workv1alpha2.BindingReasonFullyAppliedFailed,
-		"again and again what the hub writes to it")
+		"keeps reverting what the hub writes to ManifestWork")
 	w.scale(web, 2)
 	w.health(web, "member1", workv1alpha2.ResourceHealthy)
 	w.eventually("the object says what member1 has of it", func() error {
@@ -286,7 +286,7 @@ func TestAnObjectAnewReachesTheOthers(t *testing.T) {
 	web = deployment("web", 2)
 	w.create(web)
 	w.says("web-deployment", workv1alpha2.BindingConditionFullyApplied, workv1alpha2.BindingReasonFullyAppliedFailed,
-		`cluster "keeper" has not let go of the ManifestWork`)
+		`cluster "keeper" has not released the ManifestWork`)
 	w.eventually("the object says what member1 has of it", func() error {
 		if err := w.Get(t.Context(), client.ObjectKeyFromObject(web), web); err != nil || web.Status.ReadyReplicas != 2 {
 			return fmt.Errorf("its status is %+v: %w", web.Status, err)

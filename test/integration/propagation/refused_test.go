@@ -40,7 +40,7 @@ func TestWhatAMemberRefuses(t *testing.T) {
 	} {
 		w.refuses("strict", why)
 		w.says("web-deployment", workv1alpha2.BindingConditionFullyApplied, workv1alpha2.BindingReasonFullyAppliedFailed, why)
-		w.says("web-deployment", workv1alpha2.BindingConditionFullyApplied, workv1alpha2.BindingReasonFullyAppliedFailed, "1 of 2 clusters do not have the object as it is wanted: strict.")
+		w.says("web-deployment", workv1alpha2.BindingConditionFullyApplied, workv1alpha2.BindingReasonFullyAppliedFailed, "1 of 2 clusters do not have the object as desired: strict.")
 		w.health(web, "member1", workv1alpha2.ResourceHealthy)
 	}
 	go w.agent(w.Context(), "strict")

@@ -104,8 +104,8 @@ func stuckNote(paths []string) string {
 	for _, path := range paths {
 		names = append(names, printableName(path))
 	}
-	return workv1.ManifestMessageWarning + "the object keeps these fields, which the manifest does not have any more, since the API server does not let them go: " +
-		strings.Join(names, ", ") + more + ". To be rid of them, delete the object in the cluster: it is made again."
+	return workv1.ManifestMessageWarning + "the object keeps these fields, which are no longer in the manifest, because the API server does not remove them: " +
+		strings.Join(names, ", ") + more + ". To remove them, delete the object in the cluster: it is recreated."
 }
 
 // undeclaredNote says which fields were left out.

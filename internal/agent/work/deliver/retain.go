@@ -28,7 +28,7 @@ import (
 type unsaidError struct{ err error }
 
 func (e *unsaidError) Error() string {
-	return "The object is left as it is in the cluster, since what to keep of it is not known. " + interpret.ErrorSentences(e.err)
+	return "The object is left as it is in the cluster, because the fields to retain could not be determined. " + interpret.ErrorSentences(e.err)
 }
 func (e *unsaidError) Unwrap() error { return e.err }
 

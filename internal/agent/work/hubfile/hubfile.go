@@ -143,7 +143,7 @@ func (f *KubeconfigFollower) logProblem(why syncProblem) {
 	switch {
 	case why.kind != "":
 		if why.kind != before.kind {
-			f.options.Log.Info("Works are not taken from the hub as they should", "file", f.options.File, "problem", why.text)
+			f.options.Log.Info("Works cannot be taken from the hub", "file", f.options.File, "problem", why.text)
 		}
 	case f.member != nil && f.member.engaged && (before.kind != "" || !f.member.told):
 		f.member.told = true

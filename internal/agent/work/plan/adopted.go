@@ -27,12 +27,12 @@ func (a *AdoptedFields) AdoptionNote() string {
 	case a == nil, a.Gone && len(a.Fields) == 0:
 		return ""
 	case a.Gone:
-		return fmt.Sprintf(before+"What the manifest does not have of the fields that %s had set went: %s.",
+		return fmt.Sprintf(before+"Of the fields that %s had set, those that are not in the manifest were removed: %s.",
 			strings.Join(a.Managers, ", "), strings.Join(a.Fields, ", "))
 	case len(a.Fields) == 0:
-		return fmt.Sprintf(before+"The fields that %s had set are the work's now.", strings.Join(a.Managers, ", "))
+		return fmt.Sprintf(before+"The work now owns the fields that %s had set.", strings.Join(a.Managers, ", "))
 	default:
-		return fmt.Sprintf(before+"The fields that %s had set are the work's now; what the manifest does not have of them goes, or becomes the default, once it can be applied: %s.",
+		return fmt.Sprintf(before+"The work now owns the fields that %s had set; those that are not in the manifest are removed, or reset to their defaults, once it can be applied: %s.",
 			strings.Join(a.Managers, ", "), strings.Join(a.Fields, ", "))
 	}
 }

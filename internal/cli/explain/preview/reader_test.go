@@ -218,7 +218,7 @@ func TestTheDeletionOfAPolicy(t *testing.T) {
 Deployment shop/web-00, as of now: nothing would change in any cluster; PropagationPolicy shop/even would release it
    CLUSTER
    paris
-No policy would claim it any more. What is in the clusters stays there, and follows the object but for its replicas.
+No policy would claim it anymore. What is in the clusters stays there, and follows the object except for its replicas.
 
 Deployment shop/web-02, as of now: 1 cluster gained, 1 cluster lost; PropagationPolicy shop/second would claim it, instead of PropagationPolicy shop/even
     CLUSTER   REPLICAS

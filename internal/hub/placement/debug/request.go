@@ -78,10 +78,10 @@ func decodePlacement(w http.ResponseWriter, r *http.Request, key types.Namespace
 	}
 	p := &clusterv1beta1.Placement{}
 	if err := json.Unmarshal(body, p); err != nil {
-		return nil, refuse(http.StatusBadRequest, "the body is no Placement in JSON: %v", err)
+		return nil, refuse(http.StatusBadRequest, "the body is not a JSON Placement: %v", err)
 	}
 	if err := defaultPrioritizerWeights(p, body); err != nil {
-		return nil, refuse(http.StatusBadRequest, "the body is no Placement in JSON: %v", err)
+		return nil, refuse(http.StatusBadRequest, "the body is not a JSON Placement: %v", err)
 	}
 	sent := types.NamespacedName{Namespace: p.Namespace, Name: p.Name}
 	switch {

@@ -164,8 +164,8 @@ func (e *endpoint) attacks() {
 		"deletion":                      {method: http.MethodDelete, path: Path + "team-a/web", token: "reader", want: 405, message: "use GET"},
 		"an update":                     {method: http.MethodPut, path: Path + "team-a/web", token: "author", body: named("team-a"), want: 405, message: "use GET"},
 		"a huge body":                   {method: http.MethodPost, path: Path, token: "author", body: bytes.Repeat([]byte("x"), BodyMax+1), want: 413, message: "1048576 bytes"},
-		"a body that is no Placement":   {method: http.MethodPost, path: Path, token: "author", body: []byte(`[1, 2]`), want: 400, message: "no Placement in JSON"},
-		"endless brackets":              {method: http.MethodPost, path: Path, token: "author", body: bytes.Repeat([]byte("["), BodyMax), want: 400, message: "no Placement in JSON"},
+		"a body that is no Placement":   {method: http.MethodPost, path: Path, token: "author", body: []byte(`[1, 2]`), want: 400, message: "not a JSON Placement"},
+		"endless brackets":              {method: http.MethodPost, path: Path, token: "author", body: bytes.Repeat([]byte("["), BodyMax), want: 400, message: "not a JSON Placement"},
 	}
 	for name, tc := range cases {
 		e.Run(name, func(t *testing.T) {

@@ -52,7 +52,7 @@ func TestWhatHappensToABinding(t *testing.T) {
 		before, after *workv1alpha2.ResourceBinding
 		want          []string
 	}{
-		"new": {"nothing was decided yet", binding(), binding(), nil},
+		"new": {"no decision was made yet", binding(), binding(), nil},
 		"chosen": {"both the binding and its object tell", binding(), binding(scheduled("True", "ok", 1)), []string{
 			"ResourceBinding | shop/web-deployment | Normal | ScheduleBindingSucceed | The object goes to: a (2), b.",
 			"Deployment | shop/web | Normal | ScheduleBindingSucceed | The object goes to: a (2), b.",
@@ -63,8 +63,8 @@ func TestWhatHappensToABinding(t *testing.T) {
 			"Deployment | shop/web | Warning | ScheduleBindingFailed | no cluster fits",
 		}},
 		"summed up": {"the status of the object is known", binding(), binding(summed), []string{
-			"ResourceBinding | shop/web-deployment | Normal | AggregateStatusSucceed | What the clusters report was summed up.",
-			"Deployment | shop/web | Normal | AggregateStatusSucceed | What the clusters report was summed up.",
+			"ResourceBinding | shop/web-deployment | Normal | AggregateStatusSucceed | The status that clusters report was aggregated.",
+			"Deployment | shop/web | Normal | AggregateStatusSucceed | The status that clusters report was aggregated.",
 		}},
 		"replicas": {"they are known", binding(), binding(func(b *workv1alpha2.ResourceBinding) {
 			b.Spec.Replicas, b.Spec.ReplicaRequirements = 3, &workv1alpha2.ReplicaRequirements{}
@@ -127,14 +127,14 @@ func TestWhatHappensToAWork(t *testing.T) {
 		"new": {"the cluster has not said anything yet", work(), work(), nil},
 		"applied": {"both are told", work(), work(says("Applied", "True", 2, "")), []string{
 			on + "Normal | WorkDispatching | Work is being dispatched to member clusters.",
-			on + "Normal | SyncSucceed | Cluster a has the object as it is wanted.",
+			on + "Normal | SyncSucceed | Cluster a has the object as desired.",
 		}},
 		"suspended": {"programs compare the words", work(says("Applied", "True", 2, "")), work(says("Applied", "True", 2, ""), says("Dispatching", "False", 2, "")), []string{
 			on + "Normal | WorkDispatching | Work dispatching is in a suspended state.",
 		}},
 		"an older generation": {"the latest change is still on its way", work(says("Dispatching", "True", 2, "")), work(says("Dispatching", "True", 2, ""), says("Applied", "True", 1, "")), nil},
 		"refused": {"the message says why", work(says("Applied", "True", 2, "")), work(says("Applied", "False", 2, "quota exceeded")), []string{
-			on + "Warning | SyncFailed | Cluster a does not have the object as it is wanted: quota exceeded",
+			on + "Warning | SyncFailed | Cluster a does not have the object as desired: quota exceeded",
 		}},
 		"status": {"it is there", work(), work(reports("status", "{}")), []string{on + "Normal | ReflectStatusSucceed | Cluster a reports the status of the object."}},
 		"health": {"it has changed", work(reports("health", "Unknown")), work(reports("health", "Healthy")), []string{on + "Normal | InterpretHealthSucceed | The object is Healthy in cluster a."}},

@@ -71,7 +71,7 @@ func bindingChangeEvents(before, after workv1alpha2.Binding) []Event {
 		all = append(all, FailureEvents(after, ReasonScheduleBindingFailed, scheduled.Message)...)
 	}
 	if len(is.AggregatedStatus) > 0 && !equality.Semantic.DeepEqual(was.AggregatedStatus, is.AggregatedStatus) {
-		all = append(all, SuccessEvents(after, ReasonAggregateStatusSucceed, "What the clusters report was summed up.")...)
+		all = append(all, SuccessEvents(after, ReasonAggregateStatusSucceed, "The status that clusters report was aggregated.")...)
 	}
 	if text := after.GetAnnotations()[workv1alpha2.AnnotationDependencies]; text != before.GetAnnotations()[workv1alpha2.AnnotationDependencies] {
 		all = append(all, SuccessEvents(after, ReasonGetDependenciesSucceed, describeDependencies(text))...)
@@ -120,7 +120,7 @@ func describeTargets(spec *workv1alpha2.ResourceBindingSpec) string {
 // describeDependencies says what the object of a binding needs, as its annotation has it.
 func describeDependencies(annotation string) string {
 	if annotation == "" {
-		return "The object needs no others any more."
+		return "The object no longer needs others."
 	}
 	return "The object needs: " + annotation
 }
@@ -151,6 +151,6 @@ func newlyRequired(before, after workv1alpha2.Binding) []types.NamespacedName {
 func dependencySyncEvent(b workv1alpha2.Binding) Event {
 	return Event{
 		About: BindingReference(b), Type: corev1.EventTypeNormal, Reason: ReasonSyncToDependenciesSucceed,
-		Note: "The bindings of what the object needs have its clusters.",
+		Note: "The bindings of its dependencies have its clusters.",
 	}
 }

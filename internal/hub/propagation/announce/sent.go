@@ -26,7 +26,7 @@ func (s SendResult) Events(b workv1alpha2.Binding) []Event {
 	case s.Failed != nil:
 		all = append(all, FailureEvents(b, ReasonSyncWorkFailed, s.Failed.Error())...)
 	case s.Wrote:
-		all = append(all, SuccessEvents(b, ReasonSyncWorkSucceed, "The works of the clusters are as they are to be.")...)
+		all = append(all, SuccessEvents(b, ReasonSyncWorkSucceed, "The works of the clusters are up to date.")...)
 	}
 	switch {
 	case s.Mistakes != nil:

@@ -40,9 +40,9 @@ func workChangeEvents(before, after *workv1.ManifestWork) []Event {
 	switch was, is := appliedCondition(before), appliedCondition(after); {
 	case is == nil || was != nil && sameCondition(was, is):
 	case is.Status == metav1.ConditionTrue:
-		tell(corev1.EventTypeNormal, ReasonSyncSucceed, "Cluster "+after.Namespace+" has the object as it is wanted.")
+		tell(corev1.EventTypeNormal, ReasonSyncSucceed, "Cluster "+after.Namespace+" has the object as desired.")
 	case is.Status == metav1.ConditionFalse:
-		tell(corev1.EventTypeWarning, ReasonSyncFailed, "Cluster "+after.Namespace+" does not have the object as it is wanted: "+is.Message)
+		tell(corev1.EventTypeWarning, ReasonSyncFailed, "Cluster "+after.Namespace+" does not have the object as desired: "+is.Message)
 	}
 	return append(all, reportChangeEvents(before, after)...)
 }

@@ -106,5 +106,5 @@ func refusalMessage(refused error) string {
 	if len(text) > refusalMax {
 		text = strings.ToValidUTF8(text[:refusalMax], "") + "..."
 	}
-	return fmt.Sprintf("The hub does not take the status that clusters report for that of the object: %s", text)
+	return fmt.Sprintf("The hub rejects the status that clusters report for the object: %s", text)
 }

@@ -271,7 +271,7 @@ func (c *DetectionController) unclaimObject(ctx context.Context, key templates.K
 	if reason == "" {
 		return client.IgnoreNotFound(err)
 	}
-	return fmt.Errorf("the hub refuses to take the marks of a policy off the object (%s): %w", reason, err)
+	return fmt.Errorf("the hub refuses to remove the marks of a policy from the object (%s): %w", reason, err)
 }
 
 // withdrawReserved ends what was sent of an object that is reserved: its namespace has become

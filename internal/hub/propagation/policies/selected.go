@@ -71,13 +71,13 @@ func (s *selectionReporter) reportSelection(p policy) time.Duration {
 	}
 	selectors, problems := selector.CompileSelectors(p.GetNamespace(), p.PropagationSpec().ResourceSelectors, field.NewPath("spec", "resourceSelectors"))
 	if len(problems) > 0 { // admission has not refused it
-		s.events.Eventf(p, nil, corev1.EventTypeWarning, reasonSelectorsInvalid, action, "these selectors select nothing until they are mended: %s", problems.ToAggregate())
+		s.events.Eventf(p, nil, corev1.EventTypeWarning, reasonSelectorsInvalid, action, "these selectors select nothing until they are fixed: %s", problems.ToAggregate())
 		return 0
 	}
 	none, reserved, why := s.inspectSelection(selectors)
 	if none {
 		s.events.Eventf(p, nil, corev1.EventTypeWarning, reasonNothingSelected, action,
-			"no object of the hub matches spec.resourceSelectors: compare them with the names, labels and namespaces of the objects that are to be sent; those that come later are sent, too")
+			"no object of the hub matches spec.resourceSelectors: compare them with the names, labels and namespaces of the objects to be sent; objects that are created later are sent, too")
 	}
 	if reserved > 0 {
 		s.events.Eventf(p, nil, corev1.EventTypeWarning, reasonObjectsReserved, action,

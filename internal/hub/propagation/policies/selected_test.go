@@ -174,7 +174,7 @@ func TestAPolicyWithTooManyTermsIsTold(t *testing.T) {
 	}}}
 	clk.Step(s.reportSelection(p))
 	s.reportSelection(p)
-	want := "Warning SelectorsInvalid these selectors select nothing until they are mended: spec.resourceSelectors: Too many: 1001"
+	want := "Warning SelectorsInvalid these selectors select nothing until they are fixed: spec.resourceSelectors: Too many: 1001"
 	select {
 	case event := <-recorder.Events:
 		if !strings.HasPrefix(event, want) {

@@ -63,7 +63,7 @@ func acceptedCondition(r staging.Rollout, p staging.RolloutProgress, absent stri
 	switch {
 	case len(problems) > 0:
 		c.Reason = fleetv1alpha1.PropagationRolloutReasonInvalid
-		c.Message = fmt.Sprintf("No cluster gets a change until this is mended: %v", problems.ToAggregate())
+		c.Message = fmt.Sprintf("No cluster gets a change until this is fixed: %v", problems.ToAggregate())
 	case p.Rival != nil:
 		c.Reason = fleetv1alpha1.PropagationRolloutReasonConflict
 		c.Message = fmt.Sprintf("Rollout %q has the same target and is older: delete one of them.", p.Rival.Name)
@@ -99,7 +99,7 @@ func progressConditions(r staging.Rollout, p staging.RolloutProgress, accepted m
 		complete.Message = fmt.Sprintf("All clusters have what they had before revision %d. A change of what is sent begins a new revision.", p.Revision)
 	case p.Held > 0 && !p.Done:
 		reason = fleetv1alpha1.PropagationRolloutReasonPaused
-		complete.Message = fmt.Sprintf("spec.undo takes nothing back of %d of %d objects: their clusters had nothing before, or it is not stored. %d of %d clusters do not have the latest "+
+		complete.Message = fmt.Sprintf("spec.undo has no effect on %d of %d objects: their clusters had nothing before, or it is not stored. %d of %d clusters do not have the latest "+
 			"change, and do not get it: change what is sent, or remove spec.undo.", p.Held, p.Objects, p.Pending, p.Total)
 	case p.Stopped != "":
 		reason, complete.Message = fleetv1alpha1.PropagationRolloutReasonTooManyFailures, fmt.Sprintf("%s. %s", capitalizeFirst(p.Stopped), describeFailures(p))
@@ -117,7 +117,7 @@ func progressConditions(r staging.Rollout, p staging.RolloutProgress, accepted m
 	default:
 		reason = fleetv1alpha1.PropagationRolloutReasonRollingOut
 		progressing.Status = metav1.ConditionTrue
-		complete.Message = fmt.Sprintf("It is the turn of %s: %d of %d clusters have the latest change, %d are healthy with it.",
+		complete.Message = fmt.Sprintf("The rollout is at %s: %d of %d clusters have the latest change, and %d of these are healthy.",
 			describeGroup(p), p.UpdatedCount(), p.Total, p.Healthy)
 		if !p.After.IsZero() {
 			complete.Message += fmt.Sprintf(" If nothing changes, it is decided again at %s.", p.After.UTC().Format(time.RFC3339))
@@ -131,7 +131,7 @@ func capitalizeFirst(text string) string { return strings.ToUpper(text[:1]) + te
 
 func describeGroup(p staging.RolloutProgress) string {
 	if p.Group == "" {
-		return "the clusters that no group has"
+		return "the clusters in no group"
 	}
 	return fmt.Sprintf("group %q", p.Group)
 }

@@ -44,7 +44,7 @@ func TestReport(t *testing.T) {
 		},
 		"the last group": {
 			progress: staging.RolloutProgress{RolloutOutcome: staged.RolloutOutcome{Total: 2}}, accepted: "True Accepted", complete: "False RollingOut", progressing: "True RollingOut",
-			message: "It is the turn of the clusters that no group has",
+			message: "It is the turn of the clusters in no group",
 		},
 		"all have it": {
 			progress: staging.RolloutProgress{RolloutOutcome: done}, accepted: "True Accepted", complete: "True AllHealthy", progressing: "False AllHealthy",
@@ -84,7 +84,7 @@ func TestReport(t *testing.T) {
 			absent: "There is no policy.", accepted: "False TargetNotFound", complete: "False NotAccepted", progressing: "False NotAccepted", message: "There is no policy.",
 		},
 		"it is wrong": {
-			wrong: true, accepted: "False Invalid", complete: "False NotAccepted", progressing: "False NotAccepted", message: "No cluster gets a change until this is mended: ",
+			wrong: true, accepted: "False Invalid", complete: "False NotAccepted", progressing: "False NotAccepted", message: "No cluster gets a change until this is fixed: ",
 		},
 	} {
 		r := &fleetv1alpha1.PropagationRollout{ObjectMeta: metav1.ObjectMeta{Generation: 3}}

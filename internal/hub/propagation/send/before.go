@@ -25,8 +25,8 @@ type BeforeError struct {
 
 // Error says what keeps the work, and what to do.
 func (e *BeforeError) Error() string {
-	return fmt.Sprintf("cluster %q has not let go of the ManifestWork %q of an earlier object, which is being deleted since %s: "+
-		"it is sent the object when the agent there has taken its finalizer off", e.Work.Namespace, e.Work.Name, e.Since.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("cluster %q has not released the ManifestWork %q of an earlier object, which was deleted at %s: "+
+		"the object is sent when the agent there has removed its finalizer", e.Work.Namespace, e.Work.Name, e.Since.UTC().Format(time.RFC3339))
 }
 
 func earlierWorkError(work *workv1.ManifestWork) error {

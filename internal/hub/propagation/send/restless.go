@@ -37,8 +37,8 @@ type RestlessError struct{ Work types.NamespacedName }
 
 // Error says what happens, and what to do.
 func (e *RestlessError) Error() string {
-	return fmt.Sprintf("somebody takes from ManifestWork %q again and again what the hub writes to it, so that it is written ever more seldom: "+
-		"find out whether the agent of cluster %q does, and revoke its access if so (capstan deny --revoke)", e.Work.Name, e.Work.Namespace)
+	return fmt.Sprintf("something keeps reverting what the hub writes to ManifestWork %q, so that it is written less and less often: "+
+		"find out whether it is the agent of cluster %q, and revoke its access if so (capstan deny --revoke)", e.Work.Name, e.Work.Namespace)
 }
 
 // RestlessWorks remembers which works have been written lately, so that those are written ever

@@ -53,7 +53,7 @@ func TestAWorkIsCreatedOnce(t *testing.T) {
 		"one of its binding is there":  {present: work("b", "web"), asked: 1, conflict: true},
 		"another has its name":         {present: work("b", "other"), asked: 1, says: "another ManifestWork"},
 		"its member took the names":    {present: unmarked, asked: 1, says: "another ManifestWork"},
-		"its member keeps the earlier": {present: going, waits: true, says: "has not let go of the ManifestWork"},
+		"its member keeps the earlier": {present: going, waits: true, says: "has not released the ManifestWork"},
 		"a user's has its name": {
 			present: &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "member1", Name: "web"}}, asked: 1, says: "another ManifestWork",
 		},

@@ -45,7 +45,7 @@ func KeptCondition(works []workv1.ManifestWork, now time.Time) (kept *metav1.Con
 	}
 	return &metav1.Condition{
 		Type: workv1alpha2.BindingConditionFullyApplied, Status: metav1.ConditionFalse, Reason: workv1alpha2.BindingReasonFullyAppliedFailed,
-		Message: fmt.Sprintf("The object is deleted. These clusters have not let go of it for more than %s: %s. "+
-			"The binding goes when their agents have taken their finalizers off the ManifestWorks.", KeptAfter, names),
+		Message: fmt.Sprintf("The object is deleted. These clusters have not released it for more than %s: %s. "+
+			"The binding is deleted when their agents have removed their finalizers from the ManifestWorks.", KeptAfter, names),
 	}, again
 }

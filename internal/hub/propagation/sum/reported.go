@@ -24,12 +24,12 @@ const (
 	conditionsMax = 64
 	addressesMax  = 256
 	// unstorable is said of a status that the hub would refuse.
-	unstorable = "The status is left out, as what the cluster reports is no JSON object, or nested too deeply."
+	unstorable = "The status is omitted, because what the cluster reports is not a JSON object, or is nested too deeply."
 	// oversized is said of a status of more than workv1.StatusSizeMax, which no agent of
 	// ours reports.
-	oversized = "The status is left out, as the cluster reports more than 256 KiB."
+	oversized = "The status is omitted, because the cluster reports more than 256 KiB."
 	// excessive is said of a status that would be too much work.
-	excessive = "The status is left out, and the health not known, as the cluster reports more than 10,000 values, 64 conditions or 256 addresses of load balancers."
+	excessive = "The status is omitted, and the health is unknown, because the cluster reports more than 10,000 values, 64 conditions or 256 addresses of load balancers."
 )
 
 // statusProblem says why the status that a cluster reports is left out of the binding; "" if

@@ -42,7 +42,7 @@ const (
 	clustersTold = 5
 	// unanswered is said of a cluster from when it is chosen until its agent answers,
 	// so that nothing has to be written when its work is created.
-	unanswered = "The cluster has not said yet whether it has the object."
+	unanswered = "The cluster has not reported yet whether it has the object."
 	// digestBytes is how long a digest of a status is.
 	digestBytes = 34
 )
@@ -76,7 +76,7 @@ func AggregateItems(in SummaryInput) []workv1alpha2.AggregatedStatusItem {
 		}
 		if cluster, found := in.Fleet.ClusterNamed(target.Name); found && silenceReason(cluster) != "" {
 			item.Health = workv1alpha2.ResourceUnknown
-			item.AppliedMessage = strings.TrimSpace(fmt.Sprintf("%s %s since %s; this is what it said last.",
+			item.AppliedMessage = strings.TrimSpace(fmt.Sprintf("%s %s since %s; this is its last report.",
 				item.AppliedMessage, silenceReason(cluster), cluster.AvailableSince.UTC().Format(time.RFC3339)))
 		}
 		items = append(items, item)
@@ -207,7 +207,7 @@ func shrinkItems(items []workv1alpha2.AggregatedStatusItem) []workv1alpha2.Aggre
 		total -= size(largest)
 		items[largest].Status = nil
 		items[largest].AppliedMessage = strings.TrimSpace(items[largest].AppliedMessage +
-			fmt.Sprintf(" The status is left out: all statuses together are larger than %d bytes.", statusesMax))
+			fmt.Sprintf(" The status is omitted: all statuses together are larger than %d bytes.", statusesMax))
 	}
 	return items
 }
@@ -241,15 +241,15 @@ func FullyAppliedCondition(spec *workv1alpha2.ResourceBindingSpec, items []workv
 	case len(items) == 0:
 		c.Message = "No cluster has been chosen."
 	case len(missing) > clustersTold:
-		c.Message = fmt.Sprintf("%d of %d clusters do not have the object as it is wanted: %s and %d more. status.aggregatedStatus says why.",
+		c.Message = fmt.Sprintf("%d of %d clusters do not have the object as desired: %s and %d more. status.aggregatedStatus says why.",
 			len(missing), len(items), strings.Join(missing[:clustersTold], ", "), len(missing)-clustersTold)
 	case len(missing) > 0:
-		c.Message = fmt.Sprintf("%d of %d clusters do not have the object as it is wanted: %s. status.aggregatedStatus says why.",
+		c.Message = fmt.Sprintf("%d of %d clusters do not have the object as desired: %s. status.aggregatedStatus says why.",
 			len(missing), len(items), strings.Join(missing, ", "))
 	default:
 		c.Status = metav1.ConditionTrue
 		c.Reason = workv1alpha2.BindingReasonFullyAppliedSuccess
-		c.Message = "All clusters have the object as it is wanted."
+		c.Message = "All clusters have the object as desired."
 	}
 	return c
 }

@@ -108,11 +108,11 @@ func TestItems(t *testing.T) {
 		},
 		"NoWord": {
 			reason: "no condition is no word", works: []workv1.ManifestWork{work("a", "", 0, "")},
-			want: workv1alpha2.AggregatedStatusItem{ClusterName: "a", AppliedMessage: "The cluster has not said yet whether it has the object.", Health: workv1alpha2.ResourceUnknown},
+			want: workv1alpha2.AggregatedStatusItem{ClusterName: "a", AppliedMessage: "The cluster has not reported yet whether it has the object.", Health: workv1alpha2.ResourceUnknown},
 		},
 		"NoWork": {
 			reason: "a cluster without a work has an item, too",
-			want:   workv1alpha2.AggregatedStatusItem{ClusterName: "a", AppliedMessage: "The cluster has not said yet whether it has the object.", Health: workv1alpha2.ResourceUnknown},
+			want:   workv1alpha2.AggregatedStatusItem{ClusterName: "a", AppliedMessage: "The cluster has not reported yet whether it has the object.", Health: workv1alpha2.ResourceUnknown},
 		},
 		"Override": {
 			reason:   "a problem on the hub counts more than what the cluster has of earlier",
@@ -195,8 +195,8 @@ func TestItems(t *testing.T) {
 func TestSilentClustersKeepTheirLastStatusWithItsAge(t *testing.T) {
 	since := time.Date(2026, time.March, 4, 5, 6, 7, 0, time.UTC)
 	for status, note := range map[metav1.ConditionStatus]string{
-		metav1.ConditionUnknown: "The hub has not heard from the cluster since 2026-03-04T05:06:07Z; this is what it said last.",
-		metav1.ConditionFalse:   "The cluster has not been available since 2026-03-04T05:06:07Z; this is what it said last.",
+		metav1.ConditionUnknown: "The hub has not heard from the cluster since 2026-03-04T05:06:07Z; this is its last report.",
+		metav1.ConditionFalse:   "The cluster has not been available since 2026-03-04T05:06:07Z; this is its last report.",
 	} {
 		fleet := view.NewFleet(view.Cluster{Name: "a", Available: status, AvailableSince: since})
 
@@ -272,7 +272,7 @@ func TestLargestStatusesAreLeftOut(t *testing.T) {
 func TestFullyAppliedNamesClusters(t *testing.T) {
 	clusters := []string{"a", "b", "c", "d", "e", "f", "g"}
 	got := FullyAppliedCondition(spec(clusters...), AggregateItems(SummaryInput{Spec: spec(clusters...)}))
-	if want := "7 of 7 clusters do not have the object as it is wanted: a, b, c, d, e and 2 more. status.aggregatedStatus says why."; got.Message != want {
+	if want := "7 of 7 clusters do not have the object as desired: a, b, c, d, e and 2 more. status.aggregatedStatus says why."; got.Message != want {
 		t.Errorf("got %q, want %q", got.Message, want)
 	}
 	if none := FullyAppliedCondition(spec(), nil); none.Status != metav1.ConditionFalse || none.Message != "No cluster has been chosen." {

@@ -85,7 +85,7 @@ func decodeFieldSet(fields map[string]any, depth int) (*fieldpath.Set, error) {
 	for _, f := range ordered {
 		inner, is := f.inside.(map[string]any)
 		if !is {
-			return nil, fmt.Errorf("what is in %.100q is no set of fields", f.element)
+			return nil, fmt.Errorf("what is in %.100q is not a set of fields", f.element)
 		}
 		below, err := decodeFieldSet(inner, depth+1)
 		if err != nil {

@@ -95,7 +95,7 @@ func (r PodMonitorRequest) ensureMonitors(ctx context.Context, on *install.Targe
 		r.reportNotMonitored(operatorv1.ReasonPodMonitorUndefined, "there is no CustomResourceDefinition "+definition+"; install the Prometheus operator, or remove the annotation")
 		return recheck, nil
 	case meta.FindStatusCondition(*r.Conditions, operatorv1.ConditionMonitored) == nil:
-		r.reportNotMonitored(operatorv1.ReasonPodMonitorsPending, "the PodMonitors are about to be made")
+		r.reportNotMonitored(operatorv1.ReasonPodMonitorsPending, "the PodMonitors are about to be created")
 		return soon, nil
 	}
 	err = r.Apply(ctx, on, r.Monitors...)
@@ -110,7 +110,7 @@ func (r PodMonitorRequest) ensureMonitors(ctx context.Context, on *install.Targe
 	}
 	conditions.SetCondition(r.Conditions, r.Object.GetGeneration(), metav1.Condition{
 		Type: operatorv1.ConditionMonitored, Status: metav1.ConditionTrue, Reason: operatorv1.ReasonPodMonitorsApplied,
-		Message: fmt.Sprintf("Prometheus reads with the token in the Secret %q beside each PodMonitor", fleetv1alpha1.MonitoringTokenSecret),
+		Message: fmt.Sprintf("Prometheus authenticates with the token in Secret %q in each PodMonitor's namespace", fleetv1alpha1.MonitoringTokenSecret),
 	})
 	return 0, nil
 }

@@ -27,7 +27,7 @@ type PropagationRolloutStatusApplyConfiguration struct {
 	// stage is which group it is the turn of, and of how many with clusters, such as
 	// 2/3. It is the last one if all have had their turn.
 	Stage *string `json:"stage,omitempty"`
-	// group is the name of that group; it is empty for the clusters that no group has.
+	// group is the name of that group; it is empty for the clusters in no group.
 	Group *string `json:"group,omitempty"`
 	// clusters counts the clusters.
 	Clusters *RolloutClustersApplyConfiguration `json:"clusters,omitempty"`
