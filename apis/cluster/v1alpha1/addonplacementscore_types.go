@@ -23,7 +23,7 @@ type AddOnPlacementScore struct {
 
 // AddOnPlacementScoreStatus has the scores.
 type AddOnPlacementScoreStatus struct {
-	// conditions are the add-on's own.
+	// conditions are set by the add-on.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

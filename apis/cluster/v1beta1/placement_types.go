@@ -370,7 +370,7 @@ type GroupClusterSelector struct {
 
 // PlacementStatus reports what was chosen.
 type PlacementStatus struct {
-	// numberOfSelectedClusters is how many members are chosen.
+	// numberOfSelectedClusters is the number of chosen members.
 	// +optional
 	NumberOfSelectedClusters int32 `json:"numberOfSelectedClusters"`
 
@@ -403,7 +403,7 @@ type DecisionGroupStatus struct {
 	// +optional
 	Decisions []string `json:"decisions"`
 
-	// clusterCount is how many members the group has.
+	// clusterCount is the number of members in the group.
 	// +kubebuilder:default:=0
 	// +optional
 	ClustersCount int32 `json:"clusterCount"`

@@ -38,7 +38,7 @@ type ClusterConnection struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is how to connect to the cluster.
+	// spec defines how to connect to the cluster.
 	Spec ClusterConnectionSpec `json:"spec"`
 
 	// cluster is what the Cluster API (cluster.karmada.io/v1alpha1) serves of this
@@ -182,7 +182,7 @@ type PinnedClaim struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
-	// value is what counts.
+	// value is the value that counts.
 	// +required
 	// +kubebuilder:validation:Required
 	// +kubebuilder:validation:MinLength=1
@@ -370,7 +370,7 @@ type AllocatableModeling struct {
 	// grade is that of the resource model.
 	Grade int32 `json:"grade"`
 
-	// count is how many nodes are of the grade.
+	// count is the number of nodes of the grade.
 	Count int32 `json:"count"`
 }
 

@@ -94,7 +94,7 @@ type ControlPlaneSpec struct {
 	// +optional
 	ControllerManager ControlPlaneComponent `json:"controllerManager,omitempty"`
 
-	// service is how clients reach the API server.
+	// service defines how clients reach the API server.
 	// +kubebuilder:default={}
 	Service ControlPlaneService `json:"service,omitempty"`
 

@@ -24,7 +24,7 @@ type PropagationRevision struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what the object was made of.
+	// spec records what the object was made of.
 	// +required
 	Spec PropagationRevisionSpec `json:"spec"`
 }

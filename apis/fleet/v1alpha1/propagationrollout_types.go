@@ -31,11 +31,11 @@ type PropagationRollout struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what is rolled out, and how.
+	// spec defines what is rolled out, and how.
 	// +required
 	Spec PropagationRolloutSpec `json:"spec"`
 
-	// status is how far it is.
+	// status reports the progress of the rollout.
 	// +optional
 	Status PropagationRolloutStatus `json:"status,omitempty"`
 }
@@ -62,11 +62,11 @@ type ClusterPropagationRollout struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what is rolled out, and how.
+	// spec defines what is rolled out, and how.
 	// +required
 	Spec PropagationRolloutSpec `json:"spec"`
 
-	// status is how far it is.
+	// status reports the progress of the rollout.
 	// +optional
 	Status PropagationRolloutStatus `json:"status,omitempty"`
 }
@@ -93,7 +93,7 @@ func (r *ClusterPropagationRollout) RolloutSpec() *PropagationRolloutSpec { retu
 // RolloutStatus implements Rollout.
 func (r *ClusterPropagationRollout) RolloutStatus() *PropagationRolloutStatus { return &r.Status }
 
-// PropagationRolloutSpec is what is rolled out, and how.
+// PropagationRolloutSpec defines what is rolled out, and how.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.policy) != has(self.template)",message="name one of policy and template: what is rolled out"
 type PropagationRolloutSpec struct {
@@ -219,7 +219,7 @@ type RolloutGroup struct {
 	ClaimSelector *metav1.LabelSelector `json:"claimSelector,omitempty"`
 }
 
-// PropagationRolloutStatus is how far a rollout is.
+// PropagationRolloutStatus reports the progress of a rollout.
 type PropagationRolloutStatus struct {
 	// observedGeneration is the generation that the status is about.
 	// +optional
@@ -237,7 +237,7 @@ type PropagationRolloutStatus struct {
 	// +optional
 	Revision int64 `json:"revision,omitempty"`
 
-	// objects is how many objects are rolled out.
+	// objects is the number of objects that are rolled out.
 	// +optional
 	Objects int32 `json:"objects,omitempty"`
 
@@ -258,22 +258,22 @@ type PropagationRolloutStatus struct {
 // RolloutClusters counts clusters. Each is among the pending or among the updated
 // ones; of the latter each is healthy, progressing or failed.
 type RolloutClusters struct {
-	// total is how many clusters the objects are sent to.
+	// total is the number of clusters that the objects are sent to.
 	Total int32 `json:"total"`
 
-	// pending is how many do not have the latest change of all objects.
+	// pending is the number of clusters without the latest change of all objects.
 	Pending int32 `json:"pending"`
 
-	// updated is how many have it.
+	// updated is the number of clusters that have it.
 	Updated int32 `json:"updated"`
 
-	// healthy is how many are healthy with it.
+	// healthy is the number of updated clusters that are healthy.
 	Healthy int32 `json:"healthy"`
 
-	// progressing is how many are not, and have time left.
+	// progressing is the number of updated clusters that are not healthy and have time left.
 	Progressing int32 `json:"progressing"`
 
-	// failed is how many have failed.
+	// failed is the number of updated clusters that have failed.
 	Failed int32 `json:"failed"`
 }
 

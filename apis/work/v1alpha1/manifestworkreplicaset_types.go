@@ -30,14 +30,14 @@ type ManifestWorkReplicaSet struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what is delivered, and to which members.
+	// spec defines what is delivered, and to which members.
 	Spec ManifestWorkReplicaSetSpec `json:"spec,omitempty"`
 
 	// status sums up the ManifestWorks.
 	Status ManifestWorkReplicaSetStatus `json:"status,omitempty"`
 }
 
-// ManifestWorkReplicaSetSpec is what is delivered, and to which members.
+// ManifestWorkReplicaSetSpec defines what is delivered, and to which members.
 type ManifestWorkReplicaSetSpec struct {
 	// manifestWorkTemplate is the spec of the ManifestWorks.
 	ManifestWorkTemplate workv1.ManifestWorkSpec `json:"manifestWorkTemplate"`

@@ -187,7 +187,7 @@ func schema_apis_karmada_cluster_v1alpha1_AllocatableModeling(ref common.Referen
 					},
 					"count": {
 						SchemaProps: spec.SchemaProps{
-							Description: "count is how many nodes are of the grade.",
+							Description: "count is the number of nodes of the grade.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int32",
@@ -884,14 +884,14 @@ func schema_apis_karmada_work_v1alpha1_Work(ref common.ReferenceCallback) common
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "spec is what to deliver.",
+							Description: "spec lists what to deliver.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(workv1alpha1.WorkSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
-							Description: "status is what became of it.",
+							Description: "status reports the outcome.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(workv1alpha1.WorkStatus{}.OpenAPIModelName()),
 						},
@@ -958,7 +958,7 @@ func schema_apis_karmada_work_v1alpha1_WorkSpec(ref common.ReferenceCallback) co
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "WorkSpec is what to deliver.",
+				Description: "WorkSpec lists what to deliver.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"workload": {
@@ -994,7 +994,7 @@ func schema_apis_karmada_work_v1alpha1_WorkStatus(ref common.ReferenceCallback) 
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "WorkStatus is what became of a Work.",
+				Description: "WorkStatus reports the state of a Work.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"conditions": {

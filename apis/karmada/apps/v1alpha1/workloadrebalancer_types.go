@@ -18,11 +18,11 @@ type WorkloadRebalancer struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is which objects the clusters are chosen anew for.
+	// spec lists the objects to reschedule.
 	// +required
 	Spec WorkloadRebalancerSpec `json:"spec"`
 
-	// status is what became of it.
+	// status reports the outcome.
 	// +optional
 	Status WorkloadRebalancerStatus `json:"status,omitempty"`
 }
@@ -39,9 +39,9 @@ type WorkloadRebalancerList struct {
 	Items []WorkloadRebalancer `json:"items"`
 }
 
-// WorkloadRebalancerSpec is which objects the clusters are chosen anew for.
+// WorkloadRebalancerSpec lists the objects to reschedule.
 type WorkloadRebalancerSpec struct {
-	// workloads are the objects. Those that are added later follow.
+	// workloads lists the objects. Those that are added later follow.
 	// +required
 	// +kubebuilder:validation:MinItems=1
 	Workloads []ObjectReference `json:"workloads"`
@@ -76,7 +76,7 @@ type ObjectReference struct {
 	Name string `json:"name"`
 }
 
-// WorkloadRebalancerStatus is what became of a WorkloadRebalancer.
+// WorkloadRebalancerStatus reports the outcome of a WorkloadRebalancer.
 type WorkloadRebalancerStatus struct {
 	// observedWorkloads are the objects of spec.workloads, each once, and what became of
 	// them, sorted by apiVersion, kind, namespace and name. Of what was taken out of
@@ -94,7 +94,7 @@ type WorkloadRebalancerStatus struct {
 	FinishTime *metav1.Time `json:"finishTime,omitempty"`
 }
 
-// ObservedWorkload is what became of one object.
+// ObservedWorkload is the outcome for one object.
 type ObservedWorkload struct {
 	// workload is the object.
 	// +required
@@ -113,7 +113,7 @@ type ObservedWorkload struct {
 	Reason RebalanceFailedReason `json:"reason,omitempty"`
 }
 
-// RebalanceResult is what became of one object.
+// RebalanceResult is the outcome for one object.
 type RebalanceResult string
 
 // RebalanceFailedReason is why it has failed.

@@ -233,7 +233,7 @@ type AllocatableModeling struct {
 	// +required
 	Grade uint `json:"grade"`
 
-	// count is how many nodes are of the grade.
+	// count is the number of nodes of the grade.
 	// +required
 	Count int `json:"count"`
 }

@@ -98,7 +98,7 @@ type ResourceInterpreterResponse struct {
 	// +optional
 	ReplicaRequirements *workv1alpha2.ReplicaRequirements `json:"replicaRequirements,omitempty"`
 
-	// replicas is how many pods the object asks for: of InterpretReplica.
+	// replicas is the number of pods that the object asks for: of InterpretReplica.
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
 

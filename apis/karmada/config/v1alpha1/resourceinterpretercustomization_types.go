@@ -20,7 +20,7 @@ type ResourceInterpreterCustomization struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is which kind is customized, and how.
+	// spec defines which kind is customized, and how.
 	// +required
 	Spec ResourceInterpreterCustomizationSpec `json:"spec"`
 }
@@ -38,7 +38,7 @@ type ResourceInterpreterCustomizationList struct {
 	Items []ResourceInterpreterCustomization `json:"items"`
 }
 
-// ResourceInterpreterCustomizationSpec is which kind is customized, and how.
+// ResourceInterpreterCustomizationSpec defines which kind is customized, and how.
 type ResourceInterpreterCustomizationSpec struct {
 	// target is the kind.
 	// +required

@@ -133,7 +133,7 @@ type ServiceReference struct {
 
 // RuleWithOperations are operations of kinds.
 type RuleWithOperations struct {
-	// operations are what the webhook is asked for; * is everything.
+	// operations lists what the webhook is asked for; * is everything.
 	// +required
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1

@@ -21,18 +21,18 @@ const (
 	PurgeModeGraciously PurgeMode = "Graciously"
 )
 
-// FailoverBehavior is what happens to objects when something fails.
+// FailoverBehavior defines what happens to objects when something fails.
 type FailoverBehavior struct {
-	// application is what happens when the objects themselves fail in a cluster.
+	// application defines what happens when the objects themselves fail in a cluster.
 	// +optional
 	Application *ApplicationFailoverBehavior `json:"application,omitempty"`
 
-	// cluster is what happens when a cluster fails.
+	// cluster defines what happens when a cluster fails.
 	// +optional
 	Cluster *ClusterFailoverBehavior `json:"cluster,omitempty"`
 }
 
-// ApplicationFailoverBehavior is what happens when objects fail in a cluster.
+// ApplicationFailoverBehavior defines what happens when objects fail in a cluster.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.gracePeriodSeconds) || self.purgeMode in ['Gracefully', 'Graciously']",message="gracePeriodSeconds is for purgeMode Gracefully only: remove it, or change purgeMode"
 type ApplicationFailoverBehavior struct {
@@ -67,7 +67,7 @@ type DecisionConditions struct {
 	TolerationSeconds *int32 `json:"tolerationSeconds,omitempty"`
 }
 
-// ClusterFailoverBehavior is what happens when a cluster fails.
+// ClusterFailoverBehavior defines what happens when a cluster fails.
 type ClusterFailoverBehavior struct {
 	// purgeMode is how the objects are removed from the cluster: Directly or
 	// Gracefully. Immediately and Graciously are older names of these.
@@ -83,7 +83,7 @@ type ClusterFailoverBehavior struct {
 
 // StatePreservation takes parts of the status along to the next cluster.
 type StatePreservation struct {
-	// rules are what is taken along.
+	// rules list what is taken along.
 	// +required
 	Rules []StatePreservationRule `json:"rules"`
 }

@@ -15,7 +15,7 @@ type OverridePolicy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is which objects are changed, and how.
+	// spec defines which objects are changed, and how.
 	// +required
 	Spec OverrideSpec `json:"spec"`
 }
@@ -41,7 +41,7 @@ type ClusterOverridePolicy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is which objects are changed, and how.
+	// spec defines which objects are changed, and how.
 	// +required
 	Spec OverrideSpec `json:"spec"`
 }
@@ -58,7 +58,7 @@ type ClusterOverridePolicyList struct {
 	Items []ClusterOverridePolicy `json:"items"`
 }
 
-// OverrideSpec is which objects are changed, and how.
+// OverrideSpec defines which objects are changed, and how.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.overrideRules) || size(self.overrideRules) == 0 || !has(self.targetCluster)",message="targetCluster and overrideRules exclude each other: move targetCluster into a rule"
 // +kubebuilder:validation:XValidation:rule="!has(self.overrideRules) || size(self.overrideRules) == 0 || !has(self.overriders) || !(has(self.overriders.plaintext) || has(self.overriders.imageOverrider) || has(self.overriders.commandOverrider) || has(self.overriders.argsOverrider) || has(self.overriders.labelsOverrider) || has(self.overriders.annotationsOverrider) || has(self.overriders.fieldOverrider))",message="overriders and overrideRules exclude each other: move overriders into a rule"
@@ -79,18 +79,18 @@ type OverrideSpec struct {
 	// +optional
 	TargetCluster *ClusterAffinity `json:"targetCluster,omitempty"`
 
-	// overriders are changes. Deprecated: use overrideRules.
+	// overriders lists the changes to apply. Deprecated: use overrideRules.
 	// +optional
 	Overriders Overriders `json:"overriders,omitempty"`
 }
 
-// RuleWithCluster is what is changed in some clusters.
+// RuleWithCluster defines what is changed in some clusters.
 type RuleWithCluster struct {
 	// targetCluster selects the clusters. Default: all.
 	// +optional
 	TargetCluster *ClusterAffinity `json:"targetCluster,omitempty"`
 
-	// overriders are the changes.
+	// overriders lists the changes to apply.
 	// +required
 	Overriders Overriders `json:"overriders"`
 }
@@ -98,37 +98,37 @@ type RuleWithCluster struct {
 // Overriders are changes of an object. They are applied in the order: image,
 // command, args, labels, annotations, field, plaintext.
 type Overriders struct {
-	// plaintext are changes by JSON pointer.
+	// plaintext lists changes by JSON pointer.
 	// +optional
 	// +kubebuilder:validation:MaxItems=1000
 	Plaintext []PlaintextOverrider `json:"plaintext,omitempty"`
 
-	// imageOverrider are changes of images.
+	// imageOverrider lists changes to images.
 	// +optional
 	// +kubebuilder:validation:MaxItems=1000
 	ImageOverrider []ImageOverrider `json:"imageOverrider,omitempty"`
 
-	// commandOverrider are changes of commands of containers.
+	// commandOverrider lists changes to the commands of containers.
 	// +optional
 	// +kubebuilder:validation:MaxItems=1000
 	CommandOverrider []CommandArgsOverrider `json:"commandOverrider,omitempty"`
 
-	// argsOverrider are changes of arguments of containers.
+	// argsOverrider lists changes to the arguments of containers.
 	// +optional
 	// +kubebuilder:validation:MaxItems=1000
 	ArgsOverrider []CommandArgsOverrider `json:"argsOverrider,omitempty"`
 
-	// labelsOverrider are changes of the object's labels.
+	// labelsOverrider lists changes to the object's labels.
 	// +optional
 	// +kubebuilder:validation:MaxItems=1000
 	LabelsOverrider []LabelAnnotationOverrider `json:"labelsOverrider,omitempty"`
 
-	// annotationsOverrider are changes of the object's annotations.
+	// annotationsOverrider lists changes to the object's annotations.
 	// +optional
 	// +kubebuilder:validation:MaxItems=1000
 	AnnotationsOverrider []LabelAnnotationOverrider `json:"annotationsOverrider,omitempty"`
 
-	// fieldOverrider are changes within a string that has JSON or YAML.
+	// fieldOverrider lists changes within a string that contains JSON or YAML.
 	// +optional
 	// +kubebuilder:validation:MaxItems=1000
 	FieldOverrider []FieldOverrider `json:"fieldOverrider,omitempty"`
@@ -180,7 +180,7 @@ const (
 	ImageTag ImageComponent = "Tag"
 )
 
-// ImageOverrider is a change of images.
+// ImageOverrider is a change to images.
 type ImageOverrider struct {
 	// predicate selects one image. Default: those of all containers of the usual
 	// workloads.
@@ -196,7 +196,7 @@ type ImageOverrider struct {
 	// +required
 	Operator OverriderOperator `json:"operator"`
 
-	// value is the value. It is required unless operator is remove.
+	// value is the new value. It is required unless operator is remove.
 	// +optional
 	Value string `json:"value,omitempty"`
 }
@@ -231,7 +231,7 @@ type CommandArgsOverrider struct {
 	// +required
 	Operator ListOverriderOperator `json:"operator"`
 
-	// value are the values.
+	// value lists the arguments.
 	// +optional
 	Value []string `json:"value,omitempty"`
 }
@@ -254,12 +254,12 @@ type FieldOverrider struct {
 	// +required
 	FieldPath string `json:"fieldPath"`
 
-	// json are changes of a string that has JSON. It excludes yaml.
+	// json lists changes to a string that contains JSON. It excludes yaml.
 	// +optional
 	// +kubebuilder:validation:MaxItems=1000
 	JSON []JSONPatchOperation `json:"json,omitempty"`
 
-	// yaml are changes of a string that has YAML. It excludes json.
+	// yaml lists changes to a string that contains YAML. It excludes json.
 	// +optional
 	// +kubebuilder:validation:MaxItems=1000
 	YAML []JSONPatchOperation `json:"yaml,omitempty"`

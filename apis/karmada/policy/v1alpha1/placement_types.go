@@ -39,7 +39,7 @@ type Placement struct {
 	// +kubebuilder:validation:XValidation:rule="['cluster', 'region', 'zone', 'provider'].all(f, self.filter(c, has(c.spreadByField) && c.spreadByField == f).size() <= 1)",message="two constraints have the same spreadByField: remove one of them"
 	SpreadConstraints []SpreadConstraint `json:"spreadConstraints,omitempty"`
 
-	// replicaScheduling says how replicas are divided. Default: each cluster gets
+	// replicaScheduling defines how replicas are divided. Default: each cluster gets
 	// all replicas.
 	// +optional
 	ReplicaScheduling *ReplicaSchedulingStrategy `json:"replicaScheduling,omitempty"`
@@ -125,7 +125,7 @@ const (
 	SpreadByProvider SpreadFieldValue = "provider"
 )
 
-// SpreadConstraint is over how many groups of clusters to spread.
+// SpreadConstraint defines over how many groups of clusters to spread.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.spreadByField) || !has(self.spreadByLabel)",message="spreadByField and spreadByLabel exclude each other: make two constraints of it"
 // +kubebuilder:validation:XValidation:rule="!has(self.maxGroups) || self.maxGroups == 0 || !has(self.minGroups) || self.minGroups <= self.maxGroups",message="minGroups is greater than maxGroups: lower it, or raise maxGroups"
@@ -140,12 +140,12 @@ type SpreadConstraint struct {
 	// +optional
 	SpreadByLabel string `json:"spreadByLabel,omitempty"`
 
-	// maxGroups is how many groups are chosen at most. Default: no limit.
+	// maxGroups is the maximum number of groups to choose. Default: no limit.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	MaxGroups int `json:"maxGroups,omitempty"`
 
-	// minGroups is how many groups have to be chosen at least. Default: 1.
+	// minGroups is the minimum number of groups to choose. Default: 1.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	MinGroups int `json:"minGroups,omitempty"`
@@ -184,7 +184,7 @@ type DynamicWeightFactor string
 // room for.
 const DynamicWeightByAvailableReplicas DynamicWeightFactor = "AvailableReplicas"
 
-// ReplicaSchedulingStrategy is how replicas are divided.
+// ReplicaSchedulingStrategy defines how replicas are divided.
 type ReplicaSchedulingStrategy struct {
 	// replicaSchedulingType is what each cluster gets: Duplicated, all replicas, or
 	// Divided, a share of them.

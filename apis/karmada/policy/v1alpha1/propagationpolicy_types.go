@@ -18,7 +18,7 @@ type PropagationPolicy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is which objects are sent, and to which clusters.
+	// spec defines which objects are sent, and to which clusters.
 	// +required
 	Spec PropagationSpec `json:"spec"`
 }
@@ -47,7 +47,7 @@ type ClusterPropagationPolicy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is which objects are sent, and to which clusters.
+	// spec defines which objects are sent, and to which clusters.
 	// +required
 	Spec PropagationSpec `json:"spec"`
 }
@@ -64,7 +64,7 @@ type ClusterPropagationPolicyList struct {
 	Items []ClusterPropagationPolicy `json:"items"`
 }
 
-// PropagationSpec is which objects are sent, and to which clusters.
+// PropagationSpec defines which objects are sent, and to which clusters.
 //
 // +kubebuilder:validation:XValidation:rule="self.preemption != 'Always' || self.resourceSelectors.all(s, has(s.name) && size(s.name) > 0)",message="preemption Always takes single objects over: set a name in each of resourceSelectors, or preemption to Never"
 // +kubebuilder:validation:XValidation:rule="!has(self.failover) || !has(self.failover.application) || has(self.propagateDeps) && self.propagateDeps",message="failover.application moves objects with what they refer to: set propagateDeps to true"

@@ -42,7 +42,7 @@ const (
 	WorkReasonSuspendDispatching = "SuspendDispatching"
 )
 
-// ResourceHealth is whether an object works.
+// ResourceHealth reports whether an object works.
 type ResourceHealth string
 
 const (

@@ -16,15 +16,15 @@ type Work struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what to deliver.
+	// spec lists what to deliver.
 	Spec WorkSpec `json:"spec"`
 
-	// status is what became of it.
+	// status reports the outcome.
 	// +optional
 	Status WorkStatus `json:"status,omitempty"`
 }
 
-// WorkSpec is what to deliver.
+// WorkSpec lists what to deliver.
 type WorkSpec struct {
 	// workload has the objects.
 	// +optional
@@ -49,7 +49,7 @@ type WorkloadTemplate struct {
 	Manifests []runtime.RawExtension `json:"manifests,omitempty"`
 }
 
-// WorkStatus is what became of a Work.
+// WorkStatus reports the state of a Work.
 type WorkStatus struct {
 	// conditions report whether the objects are on the cluster.
 	// +optional

@@ -12,7 +12,7 @@ import (
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 )
 
-// ResourceBinding is which clusters an object of its namespace is sent to.
+// ResourceBinding records which clusters an object of its namespace is sent to.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -24,11 +24,11 @@ type ResourceBinding struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is the object, and the clusters that were chosen.
+	// spec describes the object, and the clusters that were chosen.
 	// +required
 	Spec ResourceBindingSpec `json:"spec"`
 
-	// status is what became of it.
+	// status reports the outcome.
 	// +optional
 	Status ResourceBindingStatus `json:"status,omitempty"`
 }
@@ -58,11 +58,11 @@ type ClusterResourceBinding struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is the object, and the clusters that were chosen.
+	// spec describes the object, and the clusters that were chosen.
 	// +required
 	Spec ResourceBindingSpec `json:"spec"`
 
-	// status is what became of it.
+	// status reports the outcome.
 	// +optional
 	Status ResourceBindingStatus `json:"status,omitempty"`
 }
@@ -89,11 +89,11 @@ type ResourceBindingSpec struct {
 	// +optional
 	PropagateDeps bool `json:"propagateDeps,omitempty"`
 
-	// replicaRequirements are what each replica needs.
+	// replicaRequirements describe what each replica needs.
 	// +optional
 	ReplicaRequirements *ReplicaRequirements `json:"replicaRequirements,omitempty"`
 
-	// replicas is how many replicas the object asks for.
+	// replicas is the number of replicas that the object asks for.
 	// +optional
 	Replicas int32 `json:"replicas,omitempty"`
 
@@ -103,12 +103,12 @@ type ResourceBindingSpec struct {
 	// +optional
 	Components []Component `json:"components,omitempty"`
 
-	// clusters are the clusters that were chosen, and the replicas of each.
+	// clusters lists the clusters that were chosen, and the replicas of each.
 	// +optional
 	// +kubebuilder:validation:MaxItems=10000
 	Clusters []TargetCluster `json:"clusters,omitempty"`
 
-	// placement is how the clusters are chosen.
+	// placement defines how the clusters are chosen.
 	// +optional
 	Placement *policyv1alpha1.Placement `json:"placement,omitempty"`
 
@@ -127,7 +127,7 @@ type ResourceBindingSpec struct {
 	// +optional
 	SchedulerName string `json:"schedulerName,omitempty"`
 
-	// failover is what happens when a cluster or the object there fails.
+	// failover defines what happens when a cluster or the object there fails.
 	// +optional
 	Failover *policyv1alpha1.FailoverBehavior `json:"failover,omitempty"`
 
@@ -138,7 +138,7 @@ type ResourceBindingSpec struct {
 	// +optional
 	ConflictResolution policyv1alpha1.ConflictResolution `json:"conflictResolution,omitempty"`
 
-	// rescheduleTriggeredAt is when the clusters were last asked to be chosen anew.
+	// rescheduleTriggeredAt is when a new choice of clusters was last requested.
 	// +optional
 	RescheduleTriggeredAt *metav1.Time `json:"rescheduleTriggeredAt,omitempty"`
 
@@ -189,11 +189,11 @@ type ObjectReference struct {
 
 // ReplicaRequirements are what a replica needs.
 type ReplicaRequirements struct {
-	// nodeClaim is which nodes a replica can run on.
+	// nodeClaim describes the nodes that a replica can run on.
 	// +optional
 	NodeClaim *NodeClaim `json:"nodeClaim,omitempty"`
 
-	// resourceRequest is what a replica requests.
+	// resourceRequest lists the resources that a replica requests.
 	// +optional
 	ResourceRequest corev1.ResourceList `json:"resourceRequest,omitempty"`
 
@@ -206,9 +206,9 @@ type ReplicaRequirements struct {
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 }
 
-// NodeClaim is which nodes a replica can run on.
+// NodeClaim describes the nodes that a replica can run on.
 type NodeClaim struct {
-	// hardNodeAffinity is what its node has to meet.
+	// hardNodeAffinity lists requirements that its node has to meet.
 	// +optional
 	HardNodeAffinity *corev1.NodeSelector `json:"hardNodeAffinity,omitempty"`
 
@@ -228,22 +228,22 @@ type Component struct {
 	// +kubebuilder:validation:MaxLength=32
 	Name string `json:"name"`
 
-	// replicas is how many replicas the part asks for.
+	// replicas is the number of replicas that the part asks for.
 	// +required
 	Replicas int32 `json:"replicas"`
 
-	// replicaRequirements are what each replica of the part needs.
+	// replicaRequirements describe what each replica of the part needs.
 	// +optional
 	ReplicaRequirements *ComponentReplicaRequirements `json:"replicaRequirements,omitempty"`
 }
 
 // ComponentReplicaRequirements are what a replica of a part needs.
 type ComponentReplicaRequirements struct {
-	// nodeClaim is which nodes a replica can run on.
+	// nodeClaim describes the nodes that a replica can run on.
 	// +optional
 	NodeClaim *NodeClaim `json:"nodeClaim,omitempty"`
 
-	// resourceRequest is what a replica requests.
+	// resourceRequest lists the resources that a replica requests.
 	// +optional
 	ResourceRequest corev1.ResourceList `json:"resourceRequest,omitempty"`
 
@@ -258,11 +258,11 @@ type TargetCluster struct {
 	// +required
 	Name string `json:"name"`
 
-	// replicas is how many replicas it gets.
+	// replicas is the number of replicas that it gets.
 	// +optional
 	Replicas int32 `json:"replicas,omitempty"`
 
-	// components are how many replicas of each part it gets.
+	// components lists the replicas that it gets of each part.
 	// +kubebuilder:validation:MaxItems=256
 	// +optional
 	Components []TargetComponent `json:"components,omitempty"`
@@ -295,19 +295,19 @@ type GracefulEvictionTask struct {
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// reason is why, in one word.
+	// reason says why, in one word.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`
 	Reason string `json:"reason"`
 
-	// message is why, for people.
+	// message says why, for people.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
 
-	// producer is who asked for it.
+	// producer names who asked for it.
 	// +required
 	Producer string `json:"producer"`
 
@@ -345,7 +345,7 @@ type BindingSnapshot struct {
 	// +required
 	Name string `json:"name"`
 
-	// clusters are those of the other binding.
+	// clusters lists those of the other binding.
 	// +optional
 	// +kubebuilder:validation:MaxItems=10000
 	Clusters []TargetCluster `json:"clusters,omitempty"`
@@ -378,7 +378,7 @@ type WorkloadAffinityGroups struct {
 	AntiAffinityGroup string `json:"antiAffinityGroup,omitempty"`
 }
 
-// ResourceBindingStatus is what became of a binding.
+// ResourceBindingStatus reports the outcome of a binding.
 type ResourceBindingStatus struct {
 	// schedulerObservedGeneration is the generation that clusters were chosen for.
 	// +optional
@@ -399,12 +399,12 @@ type ResourceBindingStatus struct {
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// aggregatedStatus is what became of the object in each cluster.
+	// aggregatedStatus reports the state of the object in each cluster.
 	// +optional
 	AggregatedStatus []AggregatedStatusItem `json:"aggregatedStatus,omitempty"`
 }
 
-// ResourceHealth is whether an object works.
+// ResourceHealth reports whether an object works.
 type ResourceHealth string
 
 const (
@@ -416,7 +416,7 @@ const (
 	ResourceUnknown ResourceHealth = "Unknown"
 )
 
-// AggregatedStatusItem is what became of an object in a cluster.
+// AggregatedStatusItem reports the state of an object in a cluster.
 type AggregatedStatusItem struct {
 	// clusterName is the name of the cluster.
 	// +required
@@ -427,7 +427,7 @@ type AggregatedStatusItem struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Status *runtime.RawExtension `json:"status,omitempty"`
 
-	// applied says that the object is there as it is wanted.
+	// applied reports whether the object is in the cluster as desired.
 	// +optional
 	Applied bool `json:"applied,omitempty"`
 

@@ -12,7 +12,7 @@ package v1alpha1
 type AllocatableModelingApplyConfiguration struct {
 	// grade is that of the resource model.
 	Grade *int32 `json:"grade,omitempty"`
-	// count is how many nodes are of the grade.
+	// count is the number of nodes of the grade.
 	Count *int32 `json:"count,omitempty"`
 }
 

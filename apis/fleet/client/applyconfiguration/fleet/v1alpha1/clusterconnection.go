@@ -25,7 +25,7 @@ import (
 type ClusterConnectionApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration    `json:""`
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec is how to connect to the cluster.
+	// spec defines how to connect to the cluster.
 	Spec *ClusterConnectionSpecApplyConfiguration `json:"spec,omitempty"`
 	// cluster is what the Cluster API (cluster.karmada.io/v1alpha1) serves of this
 	// cluster besides the spec and the status: a mirror of the ManagedCluster, and

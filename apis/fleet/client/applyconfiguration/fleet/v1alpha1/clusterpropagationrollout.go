@@ -19,9 +19,9 @@ import (
 type ClusterPropagationRolloutApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration    `json:""`
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec is what is rolled out, and how.
+	// spec defines what is rolled out, and how.
 	Spec *PropagationRolloutSpecApplyConfiguration `json:"spec,omitempty"`
-	// status is how far it is.
+	// status reports the progress of the rollout.
 	Status *PropagationRolloutStatusApplyConfiguration `json:"status,omitempty"`
 }
 

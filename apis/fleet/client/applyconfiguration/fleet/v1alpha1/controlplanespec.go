@@ -39,7 +39,7 @@ type ControlPlaneSpecApplyConfiguration struct {
 	APIServer *ControlPlaneComponentApplyConfiguration `json:"apiServer,omitempty"`
 	// controllerManager configures the controller manager.
 	ControllerManager *ControlPlaneComponentApplyConfiguration `json:"controllerManager,omitempty"`
-	// service is how clients reach the API server.
+	// service defines how clients reach the API server.
 	Service *ControlPlaneServiceApplyConfiguration `json:"service,omitempty"`
 	// encryption is the encryption of Secrets in etcd.
 	Encryption *ControlPlaneEncryptionApplyConfiguration `json:"encryption,omitempty"`

@@ -12,7 +12,7 @@ package v1alpha1
 type PinnedClaimApplyConfiguration struct {
 	// name is that of the claim, such as region.open-cluster-management.io.
 	Name *string `json:"name,omitempty"`
-	// value is what counts.
+	// value is the value that counts.
 	Value *string `json:"value,omitempty"`
 }
 

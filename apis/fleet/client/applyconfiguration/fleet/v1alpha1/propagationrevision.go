@@ -20,7 +20,7 @@ import (
 type PropagationRevisionApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration    `json:""`
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec is what the object was made of.
+	// spec records what the object was made of.
 	Spec *PropagationRevisionSpecApplyConfiguration `json:"spec,omitempty"`
 }
 

@@ -12,7 +12,7 @@ import (
 // PropagationRolloutSpecApplyConfiguration represents a declarative configuration of the PropagationRolloutSpec type for use
 // with apply.
 //
-// PropagationRolloutSpec is what is rolled out, and how.
+// PropagationRolloutSpec defines what is rolled out, and how.
 type PropagationRolloutSpecApplyConfiguration struct {
 	// policy is the policy whose objects are rolled out, all together: a
 	// PropagationPolicy of the namespace, or a ClusterPropagationPolicy.

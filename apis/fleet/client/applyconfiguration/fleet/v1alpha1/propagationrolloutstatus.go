@@ -12,7 +12,7 @@ import (
 // PropagationRolloutStatusApplyConfiguration represents a declarative configuration of the PropagationRolloutStatus type for use
 // with apply.
 //
-// PropagationRolloutStatus is how far a rollout is.
+// PropagationRolloutStatus reports the progress of a rollout.
 type PropagationRolloutStatusApplyConfiguration struct {
 	// observedGeneration is the generation that the status is about.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
@@ -22,7 +22,7 @@ type PropagationRolloutStatusApplyConfiguration struct {
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// revision is the number of the latest change.
 	Revision *int64 `json:"revision,omitempty"`
-	// objects is how many objects are rolled out.
+	// objects is the number of objects that are rolled out.
 	Objects *int32 `json:"objects,omitempty"`
 	// stage is which group it is the turn of, and of how many with clusters, such as
 	// 2/3. It is the last one if all have had their turn.

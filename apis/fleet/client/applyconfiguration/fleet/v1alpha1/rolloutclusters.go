@@ -11,17 +11,17 @@ package v1alpha1
 // RolloutClusters counts clusters. Each is among the pending or among the updated
 // ones; of the latter each is healthy, progressing or failed.
 type RolloutClustersApplyConfiguration struct {
-	// total is how many clusters the objects are sent to.
+	// total is the number of clusters that the objects are sent to.
 	Total *int32 `json:"total,omitempty"`
-	// pending is how many do not have the latest change of all objects.
+	// pending is the number of clusters without the latest change of all objects.
 	Pending *int32 `json:"pending,omitempty"`
-	// updated is how many have it.
+	// updated is the number of clusters that have it.
 	Updated *int32 `json:"updated,omitempty"`
-	// healthy is how many are healthy with it.
+	// healthy is the number of updated clusters that are healthy.
 	Healthy *int32 `json:"healthy,omitempty"`
-	// progressing is how many are not, and have time left.
+	// progressing is the number of updated clusters that are not healthy and have time left.
 	Progressing *int32 `json:"progressing,omitempty"`
-	// failed is how many have failed.
+	// failed is the number of updated clusters that have failed.
 	Failed *int32 `json:"failed,omitempty"`
 }
 
