@@ -43,7 +43,7 @@ func (c *crashes) at(n int, after bool) {
 	c.left, c.after, c.crashed = n, after, false
 }
 
-// restart ends the crash, and tells whether there was one.
+// restart ends the crash, and reports whether there was one.
 func (c *crashes) restart() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

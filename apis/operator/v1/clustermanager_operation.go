@@ -65,7 +65,7 @@ func (c *ClusterManager) MaxRequestsPerUser() (int, error) {
 	return c.limit(AnnotationMaxRequestsPerUser, MaxRequestsPerUserDefault)
 }
 
-// MetricsPerCluster tells whether the annotations of the ClusterManager ask for metrics
+// MetricsPerCluster reports whether the annotations of the ClusterManager ask for metrics
 // that name clusters.
 func (c *ClusterManager) MetricsPerCluster() (bool, error) {
 	value, ok := c.Annotations[AnnotationMetricsPerCluster]

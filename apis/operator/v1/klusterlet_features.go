@@ -3,7 +3,7 @@
 
 package v1
 
-// KlusterletConditionFeaturesLimited tells whether features of the operator are
+// KlusterletConditionFeaturesLimited reports whether features of the operator are
 // off because its role does not allow them, nor lets it allow them to itself. The
 // message names each with the rules that turn it on; the operator notices by
 // itself when it gets them.

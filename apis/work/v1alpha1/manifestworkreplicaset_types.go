@@ -59,7 +59,7 @@ type ManifestWorkReplicaSetSpec struct {
 	CascadeDeletionPolicy CascadeDeletionPolicy `json:"cascadeDeletionPolicy,omitempty"`
 }
 
-// CascadeDeletionPolicy tells whether a deleted ManifestWorkReplicaSet waits for
+// CascadeDeletionPolicy reports whether a deleted ManifestWorkReplicaSet waits for
 // its ManifestWorks.
 type CascadeDeletionPolicy string
 

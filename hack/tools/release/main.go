@@ -30,7 +30,7 @@ type command struct {
 
 func commands() []command {
 	return []command{
-		{"check", "tells whether a version can be released from this tree", runCheck},
+		{"check", "reports whether a version can be released from this tree", runCheck},
 		{"notes", "writes the release notes from CHANGELOG.md", runNotes},
 		{"image", "writes an OCI layout with an image for each platform, and archives of it", runImage},
 		{"archive", "writes an archive of files: .tar.gz, .tgz or .zip", runArchive},

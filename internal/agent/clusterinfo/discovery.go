@@ -71,7 +71,7 @@ func newAPIDiscovery(config *rest.Config, client *http.Client) (*apiDiscovery, e
 	return &apiDiscovery{base: base, http: client, documents: [2]*discoveryDocument{{path: "api"}, {path: "apis"}}}, nil
 }
 
-// refreshDocuments asks for what has changed since the last time. It tells whether it is
+// refreshDocuments asks for what has changed since the last time. It reports whether it is
 // worth to ask again soon.
 func (d *apiDiscovery) refreshDocuments(ctx context.Context) (again bool) {
 	ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)

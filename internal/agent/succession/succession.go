@@ -72,7 +72,7 @@ func inheritHubURL(mc *clusterv1.ManagedCluster, url, agent string) (hubURL, pre
 	return url, predecessor
 }
 
-// signCluster notes the agent and tells whether that is news.
+// signCluster notes the agent and reports whether that is news.
 func signCluster(mc *clusterv1.ManagedCluster, url, agent string) bool {
 	if mc.Annotations[fleetv1alpha1.AnnotationHubURL] == url && mc.Annotations[fleetv1alpha1.AnnotationAgentID] == agent {
 		return false

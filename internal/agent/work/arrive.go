@@ -44,7 +44,7 @@ func newArrivalWatcher(ctx context.Context, client metadata.Interface, run func(
 	}
 }
 
-// setUnmetNeeds notes what a work waits for now, which may be nothing. It tells whether
+// setUnmetNeeds notes what a work waits for now, which may be nothing. It reports whether
 // something came since it was called last: a definition is served a moment
 // after the last event about it, so that is a time to look often.
 func (a *arrivalWatcher) setUnmetNeeds(work string, what unmetNeeds) (arrived bool) {

@@ -99,7 +99,7 @@ func (p *page) pairs(label string, pairs map[string]string) {
 	}
 }
 
-// printSectionHeading prints the heading of a section, and tells whether it has anything.
+// printSectionHeading prints the heading of a section, and reports whether it has anything.
 func (v *clusterView) printSectionHeading(p *page, label string, entries int) bool {
 	switch err := v.unread[label]; {
 	case err != nil:

@@ -73,7 +73,7 @@ func (h hubContext) writeContext(endpoint string, kubeconfig []byte) (time.Time,
 	return certificateExpiry(user.ClientCertificateData), nil
 }
 
-// removeContext removes the context if it leads to the endpoint, and tells whether it did.
+// removeContext removes the context if it leads to the endpoint, and reports whether it did.
 func (h hubContext) removeContext(endpoint string) (bool, error) {
 	config, err := h.files.GetStartingConfig()
 	if err != nil {

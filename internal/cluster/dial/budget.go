@@ -180,7 +180,7 @@ func (b *budget) mustList(s *collectionShare) bool {
 	return false
 }
 
-// addBuffered adds what is being read of an answer, and tells whether there is room
+// addBuffered adds what is being read of an answer, and reports whether there is room
 // for it. A negative number gives it back.
 func (b *budget) addBuffered(bytes int64) (room bool) {
 	b.mu.Lock()

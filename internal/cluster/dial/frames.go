@@ -92,7 +92,7 @@ type textFinder struct {
 	tail string
 }
 
-// foundIn takes in the next bytes and tells whether the text ends in them.
+// foundIn takes in the next bytes and reports whether the text ends in them.
 func (f *textFinder) foundIn(data []byte) bool {
 	n := len(f.text) - 1
 	seam := f.tail + string(data[:min(n, len(data))])

@@ -149,7 +149,7 @@ func (m *fleetModel) replaceCluster(name string, after *view.Cluster) {
 }
 
 // sawDecision notes what a PlacementDecision says, of which an event tells, and
-// tells whether somebody else has written that. Events come late: what is older
+// reports whether somebody else has written that. Events come late: what is older
 // than what is known does not count.
 func (m *fleetModel) sawDecision(key types.NamespacedName, version string, says decisionContent) bool {
 	m.mu.Lock()
@@ -166,7 +166,7 @@ func (m *fleetModel) sawDecision(key types.NamespacedName, version string, says 
 	return !ours && known.says.fingerprint != says.fingerprint
 }
 
-// lostDecision notes that a PlacementDecision is gone, and tells whether that is
+// lostDecision notes that a PlacementDecision is gone, and reports whether that is
 // new.
 func (m *fleetModel) lostDecision(key types.NamespacedName) bool {
 	m.mu.Lock()

@@ -35,7 +35,7 @@ func DelayAfter(failures int, b wait.Backoff) time.Duration {
 	return b.Step()
 }
 
-// SleepContext waits, and tells whether it did so to the end: false is that ctx ended
+// SleepContext waits, and reports whether it did so to the end: false is that ctx ended
 // before.
 func SleepContext(ctx context.Context, clk clock.Clock, d time.Duration) bool {
 	timer := clk.NewTimer(d)

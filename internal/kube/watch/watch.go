@@ -57,7 +57,7 @@ type Handler[T client.Object] interface {
 	// Bookmark tells up to which resourceVersion everything has been told.
 	Bookmark(resourceVersion string)
 	// Failed tells why what was told may not be true any more. It is tried again,
-	// and what is told next is a Replace; IsRefused tells whether the failure is
+	// and what is told next is a Replace; IsRefused reports whether the failure is
 	// likely to last.
 	Failed(err error)
 }

@@ -26,7 +26,7 @@ type FencedOperator struct {
 	name, namespace string
 	// namespaces that it writes into whatever their labels are.
 	namespaces []string
-	// account is a CEL expression that tells whether pods may run as the
+	// account is a CEL expression that reports whether pods may run as the
 	// ServiceAccount that the variable has. Empty is none: pods have no token.
 	account string
 	// workloads are the resources of group apps that it runs pods by, and further

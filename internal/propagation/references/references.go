@@ -44,7 +44,7 @@ func (r Reference) RefersToObject(kind schema.GroupKind, object metav1.Object) b
 	return r.GroupVersionKind().GroupKind() == kind && r.ObjectMatcher()(object)
 }
 
-// ObjectMatcher returns what tells whether the reference is to an object of the kind that it
+// ObjectMatcher returns what reports whether the reference is to an object of the kind that it
 // names: for many objects, its selector is read once.
 func (r Reference) ObjectMatcher() func(metav1.Object) bool {
 	if r.Name != "" || r.LabelSelector == nil {

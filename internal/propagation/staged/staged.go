@@ -82,14 +82,14 @@ func (r *RolloutProgress) ExpectObject(object string) {
 }
 
 // MarkObserved says that somebody has looked at an object: if nothing was reported, it
-// is not sent anywhere. It tells whether all objects have been looked at by this.
+// is not sent anywhere. It reports whether all objects have been looked at by this.
 func (r *RolloutProgress) MarkObserved(object string) (last bool) {
 	was := r.awaited[object]
 	delete(r.awaited, object)
 	return was && len(r.awaited) == 0
 }
 
-// ReportProgress says how far an object is, and tells whether that is something else than was
+// ReportProgress says how far an object is, and reports whether that is something else than was
 // known: only then can a decision be another one. The times of what has not succeeded are
 // those of the change.
 func (r *RolloutProgress) ReportProgress(name string, object ObjectProgress, now time.Time) (news bool) {
@@ -146,7 +146,7 @@ func (s ObjectState) withObservedTime(was *ObjectState, now time.Time) ObjectSta
 	return s
 }
 
-// ReportFailure says why a cluster that was to get an object did not. It tells whether that is
+// ReportFailure says why a cluster that was to get an object did not. It reports whether that is
 // something else than was known.
 func (r *RolloutProgress) ReportFailure(name, cluster, why string) (news bool) {
 	state, known := r.objects[name].States[cluster]

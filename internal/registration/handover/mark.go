@@ -45,7 +45,7 @@ func FormerAgents(mark *workv1.AppliedManifestWork) []string {
 	return strings.FieldsFunc(mark.Annotations[fleetv1alpha1.AnnotationFormerAgents], func(r rune) bool { return r == ',' })
 }
 
-// RecordTakeover says that the agent takes the place of its predecessor, and tells whether
+// RecordTakeover says that the agent takes the place of its predecessor, and reports whether
 // that is news.
 func RecordTakeover(mark *workv1.AppliedManifestWork, agent, predecessor string) (news bool) {
 	former := FormerAgents(mark)

@@ -54,7 +54,7 @@ func StateOf(b workv1alpha2.Binding) SchedulingState {
 	return state
 }
 
-// RecordDecision makes the binding say what was decided, and tells whether it did not. The
+// RecordDecision makes the binding say what was decided, and reports whether it did not. The
 // clusters stay if nothing could be placed on those that may be chosen.
 func RecordDecision(b workv1alpha2.Binding, decision SchedulingDecision, placement string) (changed bool) {
 	if b.GetAnnotations()[policyv1alpha1.AnnotationAppliedPlacement] != placement {

@@ -167,7 +167,7 @@ func nameOf(index int, group ClusterGroup) string {
 	return fmt.Sprintf("group %d", index)
 }
 
-// takeStep does what is to be done in a step, and tells whether the next may follow.
+// takeStep does what is to be done in a step, and reports whether the next may follow.
 func (d *decider) takeStep(s step) bool {
 	var waiting []string
 	busy := 0

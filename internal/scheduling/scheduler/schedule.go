@@ -28,7 +28,7 @@ type schedulingCycle struct {
 	problem   *field.Error
 	exhausted bool
 	// asked is the last list of kinds that was looked at, which neighbours often
-	// share, and lacks tells whether the kind of the binding is not on it.
+	// share, and lacks reports whether the kind of the binding is not on it.
 	asked view.ServedKinds
 	lacks bool
 

@@ -48,7 +48,7 @@ const (
 	connectionsMax = 1024
 	// shutdownMax is how long requests take that are under way at the end.
 	shutdownMax = 15 * time.Second
-	// checkMax is how long a connection takes that tells whether the webhooks are served.
+	// checkMax is how long a connection takes that reports whether the webhooks are served.
 	checkMax = 10 * time.Second
 )
 

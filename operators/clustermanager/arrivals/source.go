@@ -99,7 +99,7 @@ func (s *PushClusterSource) stopWatching(hub string) {
 	}
 }
 
-// reduceConnection returns what tells whether a cluster is a Push cluster.
+// reduceConnection returns what reports whether a cluster is a Push cluster.
 func reduceConnection(whole *fleetv1alpha1.ClusterConnection) *fleetv1alpha1.ClusterConnection {
 	return &fleetv1alpha1.ClusterConnection{
 		ObjectMeta: metav1.ObjectMeta{Name: whole.Name, ResourceVersion: whole.ResourceVersion},

@@ -32,7 +32,7 @@ func AgentGuards(h Hub) []render.Object {
 	return slices.Concat(ClusterGuard(h), JoinGuard(h), WorkGuard(h), FieldsGuard(h), EventGuard(h))
 }
 
-// isAgent returns CEL that tells whether an agent of a cluster makes the request, or the push
+// isAgent returns CEL that reports whether an agent of a cluster makes the request, or the push
 // agent, which writes for Push clusters what their API servers say.
 func isAgent(h Hub) string {
 	return fmt.Sprintf("'%s' in request.userInfo.?groups.orValue([]) || request.userInfo.username == %s",
@@ -44,13 +44,13 @@ func agentRequests(h Hub) *admissionv1ac.MatchConditionApplyConfiguration {
 	return admissionv1ac.MatchCondition().WithName("agents").WithExpression(isAgent(h))
 }
 
-// fieldUnchanged is CEL that tells whether a field of an object is what it was before; unset is what
+// fieldUnchanged is CEL that reports whether a field of an object is what it was before; unset is what
 // it is without a value.
 func fieldUnchanged(field, unset string) string {
 	return fmt.Sprintf("object.%[1]s.orValue(%[2]s) == oldObject.%[1]s.orValue(%[2]s)", field, unset)
 }
 
-// sameConditions is CEL that tells whether conditions of some types are what they were
+// sameConditions is CEL that reports whether conditions of some types are what they were
 // before. Who applies others may change their order.
 func sameConditions(types ...string) string {
 	those := func(of string) string {

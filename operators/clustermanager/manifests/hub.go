@@ -131,7 +131,7 @@ type HubComponent struct {
 	Debug *DebugServer
 	// MetricsPort is where the pods serve metrics.
 	MetricsPort int32
-	// CountsFor is the condition that tells whether its pods are missing; empty
+	// CountsFor is the condition that reports whether its pods are missing; empty
 	// if none does.
 	CountsFor string
 }

@@ -14,7 +14,7 @@ import (
 // ComponentRollout is how far the Deployment of a component is.
 type ComponentRollout struct {
 	Deployment string
-	// CountsFor is the condition that tells whether pods are missing.
+	// CountsFor is the condition that reports whether pods are missing.
 	CountsFor string
 	// Rolling is true while pods of an earlier state run or pods are missing
 	// that never were there.

@@ -28,5 +28,5 @@ func (j *JSON) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// IsZero tells whether there is no value.
+// IsZero reports whether there is no value.
 func (j JSON) IsZero() bool { return len(j.Raw) == 0 }

@@ -71,7 +71,7 @@ func (s *ClusterSums) ReplacePods(pods []*PodRequest) {
 	}
 }
 
-// SetPod takes in a pod that is new or has changed. It tells whether that changes
+// SetPod takes in a pod that is new or has changed. It reports whether that changes
 // a sum.
 func (s *ClusterSums) SetPod(pod *PodRequest) (changed bool) {
 	if pod.finished {
@@ -96,7 +96,7 @@ func (s *ClusterSums) SetPod(pod *PodRequest) (changed bool) {
 	return true
 }
 
-// DeletePod takes out a pod. It tells whether that changes a sum.
+// DeletePod takes out a pod. It reports whether that changes a sum.
 func (s *ClusterSums) DeletePod(uid types.UID) (changed bool) {
 	k := hashPodUID(uid)
 	had, known := s.pods[k]

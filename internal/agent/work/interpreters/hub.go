@@ -261,7 +261,7 @@ func (h *InterpreterHub) readSource(ctx context.Context, from *hubReader, what h
 }
 
 // pauseRefused waits for a while after the hub refused, or until there is a reason to ask
-// again. It tells whether ctx goes on.
+// again. It reports whether ctx goes on.
 func (h *InterpreterHub) pauseRefused(ctx context.Context, again <-chan struct{}, most time.Duration) bool {
 	if !backoff.SleepContext(ctx, h.hubs.clock, refusedMin) {
 		return false

@@ -33,7 +33,7 @@ type departure struct {
 }
 
 // releaseObject deletes an object that only the record owns, unless it is to stay, and
-// ends the share of the record in others. It tells whether nothing is left to be
+// ends the share of the record in others. It reports whether nothing is left to be
 // done; the problem of what is left says why not, if it is not only a matter of
 // time.
 func (d *departure) releaseObject(ctx context.Context) (gone bool) {

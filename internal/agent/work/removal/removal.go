@@ -233,7 +233,7 @@ func (r *ObjectRemover) TakeDown(ctx context.Context, job RemoveJob) (result Rem
 }
 
 // MoveToKeeper moves all objects of a record that someone deleted to the keeper, and
-// lets the record go. It tells whether that is done.
+// lets the record go. It reports whether that is done.
 func (r *ObjectRemover) MoveToKeeper(ctx context.Context, record, keeper *ledger.AppliedRecord) (result RemoveResult, done bool, err error) {
 	record.WatchTypes(ledger.TypesOf(record.Object()))
 	result, err = r.RemoveObjects(ctx, RemoveJob{

@@ -47,7 +47,7 @@ const (
 	limitLife = 10 * time.Minute
 )
 
-// ReduceAfterRefusal notes in the plan that the hub refused the status, and tells whether
+// ReduceAfterRefusal notes in the plan that the hub refused the status, and reports whether
 // to try a smaller one.
 func ReduceAfterRefusal(err error, p *plan.Plan, status *workv1.ManifestWorkStatus, now time.Time) bool {
 	large := size.TooLarge(err)

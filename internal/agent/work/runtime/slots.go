@@ -122,7 +122,7 @@ func (s *ClusterSlots) parkRequest(request WorkRequest) {
 	}
 }
 
-// wakeNext puts the next parked request into the queue, and tells whether there was one.
+// wakeNext puts the next parked request into the queue, and reports whether there was one.
 func (s *ClusterSlots) wakeNext() bool {
 	if len(s.turns) == 0 {
 		return false

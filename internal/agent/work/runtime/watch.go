@@ -79,7 +79,7 @@ func typedHandler[T client.Object](changed func(before, after T)) func(before, a
 	}
 }
 
-// startInformer begins to watch a type, and tells whether it did before ctx ended.
+// startInformer begins to watch a type, and reports whether it did before ctx ended.
 // It does not wait for what there is.
 func (w *WorkWatcher) startInformer(
 	ctx context.Context, what string, get func(context.Context, ...cache.InformerGetOption) (cache.Informer, error),
@@ -111,7 +111,7 @@ func (w *WorkWatcher) addHandler(informer cache.Informer, changed func(before, a
 	}
 }
 
-// retryUntil calls a function until it succeeds, and tells whether it did before
+// retryUntil calls a function until it succeeds, and reports whether it did before
 // ctx ended.
 func (w *WorkWatcher) retryUntil(ctx context.Context, what string, try func(context.Context) error) bool {
 	for wait := backoff.ExponentialBetween(permissionRetryMin, permissionRetryMax); ; {

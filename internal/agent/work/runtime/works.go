@@ -90,7 +90,7 @@ func (m *WorkMemory) mergeWritten(cached, written *workv1.ManifestWork) *workv1.
 	return &merged
 }
 
-// WriteStatus writes the status of a work if it changed, and tells whether it did.
+// WriteStatus writes the status of a work if it changed, and reports whether it did.
 // The patch does without the manifests, which can be large.
 func (w *HubWorks) WriteStatus(
 	ctx context.Context, before *workv1.ManifestWork, status *workv1.ManifestWorkStatus, memory *WorkMemory,

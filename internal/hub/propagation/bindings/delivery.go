@@ -245,7 +245,7 @@ func allowanceWrites(changes deliver.WorkChanges) (all []allowance.WorkWrite) {
 	return all
 }
 
-// deleteEarlierWorks deletes the works of earlier objects. It tells whether the binding is what was
+// deleteEarlierWorks deletes the works of earlier objects. It reports whether the binding is what was
 // decided by.
 func (d *delivery) deleteEarlierWorks(ctx context.Context, earlier []workv1.ManifestWork) (current bool, err error) {
 	lost := slices.DeleteFunc(earlier, func(work workv1.ManifestWork) bool { return !isAliveWork(work) })
@@ -283,7 +283,7 @@ func (d *delivery) takePresentWorks(wanted map[string]*workv1.ManifestWork, stil
 	return taken
 }
 
-// removeLeavingWorks deletes the works of clusters that are to lose the object. It tells whether the
+// removeLeavingWorks deletes the works of clusters that are to lose the object. It reports whether the
 // binding is what was decided by.
 func (d *delivery) removeLeavingWorks(ctx context.Context) (current bool, err error) {
 	for _, works := range d.left {

@@ -92,7 +92,7 @@ func (d *Decider) FreedBindings(namespace string) map[types.NamespacedName]time.
 }
 
 // DecideBinding chooses clusters for a binding if that is needed, and makes the binding
-// say what was decided, but for its status. It tells whether the status has to be
+// say what was decided, but for its status. It reports whether the status has to be
 // written, too (ReportDecision): once the binding has been.
 func (d *Decider) DecideBinding(b workv1alpha2.Binding) (outcome BindingDecision, news bool, err error) {
 	fleet := d.fleet.Snapshot()

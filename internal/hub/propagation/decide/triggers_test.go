@@ -61,7 +61,7 @@ func (s *scene) cluster(name string, change func(*clusterv1.ManagedCluster)) (be
 	return s.fleet.SetCluster(name, cluster)
 }
 
-// decide decides, and writes what came of it. It tells whether anything did.
+// decide decides, and writes what came of it. It reports whether anything did.
 func (s *scene) decide() bool {
 	s.Helper()
 	outcome, news, err := s.d.DecideBinding(s.b)

@@ -257,7 +257,7 @@ func (r *ReferrerController) isStillReferred(ctx context.Context, b *workv1alpha
 }
 
 // writeReferences makes the binding say what its object needs, and stay until nothing says
-// any more that it is needed for this one. It tells whether it did not.
+// any more that it is needed for this one. It reports whether it did not.
 func (r *ReferrerController) writeReferences(ctx context.Context, b *workv1alpha2.ResourceBinding, all []references.Reference, stays bool) (wrote bool, err error) {
 	text, err := references.EncodeAnnotation(all)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 )
 
 // postponeClaim lets a policy that has to wait until somebody changes the object claim
-// it, but change nothing else, and tells whether that is so.
+// it, but change nothing else, and reports whether that is so.
 func (c *DetectionController) postponeClaim(
 	ctx context.Context, key templates.Key, template *metav1.PartialObjectMetadata, policy policyv1alpha1.Policy, present lookup.Binding,
 ) (postponed bool, err error) {

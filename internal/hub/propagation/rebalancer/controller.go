@@ -86,7 +86,7 @@ func (c *WorkloadRebalancerController) Reconcile(ctx context.Context, req ctrl.R
 }
 
 // trigger has the clusters of an object chosen anew, unless that was asked for
-// later. It tells whether there is a binding of the object.
+// later. It reports whether there is a binding of the object.
 func (c *WorkloadRebalancerController) trigger(ctx context.Context, workload appsv1alpha1.ObjectReference, at metav1.Time) (bool, error) {
 	bindings, err := lookup.FindBindings(ctx, c.client, templates.Key{
 		Kind: schema.FromAPIVersionAndKind(workload.APIVersion, workload.Kind),

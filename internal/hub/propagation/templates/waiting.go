@@ -98,7 +98,7 @@ func (t *Templates) listUnwatched() []*watchedKind {
 	return t.waiting.kinds.UnsortedList()
 }
 
-// watchServed begins to watch those of the kinds that the hub serves, and tells whether
+// watchServed begins to watch those of the kinds that the hub serves, and reports whether
 // these are all.
 func (t *Templates) watchServed(ctx context.Context, watches *sync.WaitGroup, kinds []*watchedKind) (all bool) {
 	all = true

@@ -30,7 +30,7 @@ func named(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: name, Name: name}
 }
 
-// look looks at a binding that wants a turn. It tells whether it has it, which it keeps.
+// look looks at a binding that wants a turn. It reports whether it has it, which it keeps.
 func (l *line) look(name string) bool {
 	err := l.Take(named(name))
 	l.MarkLooked(named(name))

@@ -46,7 +46,7 @@ type WorkReplicaSetDeps struct {
 	Client client.Client
 	Live   client.Reader
 	Clock  clock.PassiveClock
-	// Allowance says what the works of a namespace may take up, and Counted tells whether it knows
+	// Allowance says what the works of a namespace may take up, and Counted reports whether it knows
 	// what they do.
 	Allowance *allowance.Allowance
 	Counted   func() bool

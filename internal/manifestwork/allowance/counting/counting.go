@@ -22,7 +22,7 @@ import (
 )
 
 // WatchAllowance has a cache tell the allowance of all works, which are as allowance.AnnotateSlimWork left them or whole,
-// and of the limits of namespaces. It returns what tells whether all that there are were told of.
+// and of the limits of namespaces. It returns what reports whether all that there are were told of.
 func WatchAllowance(ctx context.Context, from cache.Cache, a *allowance.Allowance) (counted func() bool, err error) {
 	works, err := watchObjects(ctx, from, &workv1.ManifestWork{}, a.ObserveWork)
 	if err != nil {

@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package checks tells whether the parts of a cluster do what they are for.
+// Package checks reports whether the parts of a cluster do what they are for.
 package checks
 
 import (

@@ -20,7 +20,7 @@ import (
 // desired is an object as it should be, and room for the one that is there.
 type desired struct {
 	want, have client.Object
-	// repair makes have what want is and tells whether it had to.
+	// repair makes have what want is and reports whether it had to.
 	repair func() bool
 	// replace tells that have can only be mended by making it anew.
 	replace func() bool

@@ -112,7 +112,7 @@ func (w *clusterWriter) reduceAccess(ctx context.Context, mc *clusterv1.ManagedC
 }
 
 // revokeAccess removes everything but the namespace, and the work binding as long as
-// works need it. It tells whether nothing is left.
+// works need it. It reports whether nothing is left.
 func (w *clusterWriter) revokeAccess(ctx context.Context, name string) (bool, error) {
 	done := true
 	err := runTogether(ctx,

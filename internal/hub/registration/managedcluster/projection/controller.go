@@ -103,7 +103,7 @@ func intentOf(connection *fleetv1alpha1.ClusterConnection, mc *clusterv1.Managed
 	return connection.Cluster.Intent
 }
 
-// completeIntent changes the ManagedCluster as the intent says, and tells whether that
+// completeIntent changes the ManagedCluster as the intent says, and reports whether that
 // is over: one that the API server finds invalid would never be done, unless the
 // ManagedCluster was another one when it was made. In memory
 // the ManagedCluster is changed in any case but that, so that the Cluster goes on

@@ -15,7 +15,7 @@ import (
 )
 
 // UpdateTaints makes the two taints of the cluster fit its condition Available, in
-// memory, and tells whether it changed them. When a taint was added is set by
+// memory, and reports whether it changed them. When a taint was added is set by
 // the webhook.
 func UpdateTaints(mc *clusterv1.ManagedCluster) bool {
 	want := wantedTaint(mc)
