@@ -5,7 +5,7 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// AddOnPlacementScore is what an add-on thinks of the member in whose namespace
+// AddOnPlacementScore has an add-on's scores of the member in whose namespace
 // it is. Placements choose by its scores.
 //
 // +kubebuilder:object:root=true
@@ -35,7 +35,7 @@ type AddOnPlacementScoreStatus struct {
 	// +listMapKey=name
 	Scores []AddOnPlacementScoreItem `json:"scores,omitempty"`
 
-	// validUntil is when the scores expire. Placements take no notice of expired
+	// validUntil is when the scores expire. Placements ignore expired
 	// scores. Default: never.
 	// +optional
 	// +kubebuilder:validation:Type=string

@@ -8,7 +8,7 @@ import "k8s.io/apimachinery/pkg/util/intstr"
 // RolloutStrategy says how a change is rolled out to the members that a
 // Placement has chosen.
 type RolloutStrategy struct {
-	// type is how the rollout goes on: All changes all members at once, Progressive
+	// type is how the rollout proceeds: All changes all members at once, Progressive
 	// some at a time, and ProgressivePerGroup one decision group of the Placement
 	// after the other. Default: All.
 	// +kubebuilder:validation:Enum=All;Progressive;ProgressivePerGroup
@@ -29,7 +29,7 @@ type RolloutStrategy struct {
 	ProgressivePerGroup *RolloutProgressivePerGroup `json:"progressivePerGroup,omitempty"`
 }
 
-// RolloutType is how a rollout goes on.
+// RolloutType is how a rollout proceeds.
 type RolloutType string
 
 const (
@@ -61,7 +61,7 @@ type RolloutConfig struct {
 	// +optional
 	ProgressDeadline string `json:"progressDeadline,omitempty"`
 
-	// maxFailures is how many members may fail, as a number or a percentage of all
+	// maxFailures is the number of members that may fail, as a number or a percentage of all
 	// members. When more fail, no other member is changed. Type All ignores it.
 	// Default: 0.
 	// +kubebuilder:validation:Pattern="^((100|[0-9]{1,2})%|[0-9]+)$"
@@ -104,7 +104,7 @@ type RolloutProgressive struct {
 	// +optional
 	MandatoryDecisionGroups `json:",inline"`
 
-	// maxConcurrency is how many members are changed at a time, as a number or a
+	// maxConcurrency is the number of members that are changed at a time, as a number or a
 	// percentage of all members. Default: all of them.
 	// +kubebuilder:validation:Pattern="^((100|[0-9]{1,2})%|[0-9]+)$"
 	// +kubebuilder:validation:XIntOrString

@@ -52,7 +52,7 @@ type PlacementSpec struct {
 	// +optional
 	Predicates []ClusterPredicate `json:"predicates,omitempty"`
 
-	// prioritizerPolicy says which members are better if fewer are wanted than may
+	// prioritizerPolicy defines which members are preferred if fewer are wanted than may
 	// be chosen.
 	// +optional
 	PrioritizerPolicy PrioritizerPolicy `json:"prioritizerPolicy,omitempty"`
@@ -62,7 +62,7 @@ type PlacementSpec struct {
 	// +optional
 	SpreadPolicy SpreadPolicy `json:"spreadPolicy,omitempty"`
 
-	// tolerations say which taints of members do not matter. Default: none.
+	// tolerations list the taints of members to ignore. Default: none.
 	// +optional
 	Tolerations []Toleration `json:"tolerations,omitempty"`
 
@@ -136,7 +136,7 @@ type ClusterCelSelector struct {
 	CelExpressions []string `json:"celExpressions,omitempty"`
 }
 
-// PrioritizerPolicy says which members are better.
+// PrioritizerPolicy defines which members are preferred.
 type PrioritizerPolicy struct {
 	// mode is Additive, where prioritizers Balance and Steady have weight 1 unless
 	// they are configured, or Exact, where only those count that are configured.
@@ -248,7 +248,7 @@ type SpreadConstraintsTerm struct {
 	// +kubebuilder:validation:Minimum:=1
 	MaxSkew int32 `json:"maxSkew"`
 
-	// whenUnsatisfiable is what happens if it cannot be kept: DoNotSchedule chooses
+	// whenUnsatisfiable defines what happens if it cannot be kept: DoNotSchedule chooses
 	// fewer members than are wanted, ScheduleAnyway those that break it least.
 	// Default: ScheduleAnyway.
 	// +optional
@@ -277,7 +277,7 @@ const (
 	ScheduleAnyway UnsatisfiableMaxSkewAction = "ScheduleAnyway"
 )
 
-// Toleration says that taints do not matter.
+// Toleration ignores taints.
 type Toleration struct {
 	// key is the key of the taint. Empty with operator Exists: all taints.
 	// +optional
@@ -303,13 +303,13 @@ type Toleration struct {
 	// +kubebuilder:validation:Enum=NoSelect;PreferNoSelect;NoSelectIfNew
 	Effect clusterv1.TaintEffect `json:"effect,omitempty"`
 
-	// tolerationSeconds is for how long the taint does not matter, from when it was
+	// tolerationSeconds is how long the taint is ignored, from when it was
 	// added. It counts for effect NoSelect and PreferNoSelect. Default: for ever.
 	// +optional
 	TolerationSeconds *int64 `json:"tolerationSeconds,omitempty"`
 }
 
-// TolerationOperator tells how values are compared.
+// TolerationOperator defines how values are compared.
 type TolerationOperator string
 
 const (

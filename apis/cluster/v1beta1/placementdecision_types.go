@@ -38,7 +38,7 @@ type ClusterDecision struct {
 	// +kubebuilder:validation:Required
 	ClusterName string `json:"clusterName"`
 
-	// reason is empty. "capstan explain placement" tells why the member was chosen.
+	// reason is empty. "capstan explain placement" shows why the member was chosen.
 	// +required
 	// +kubebuilder:validation:Required
 	Reason string `json:"reason"`

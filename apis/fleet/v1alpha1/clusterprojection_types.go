@@ -93,7 +93,7 @@ type ClusterProjection struct {
 	// +kubebuilder:validation:MaxLength=262144
 	ManagedFields string `json:"managedFields,omitempty"`
 
-	// intent is what of a write to the Cluster the ManagedCluster does not have yet.
+	// intent is the part of a write to the Cluster that the ManagedCluster does not have yet.
 	// The hub completes it, and then removes it.
 	// +optional
 	Intent *ClusterIntent `json:"intent,omitempty"`

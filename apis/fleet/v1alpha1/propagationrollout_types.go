@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// PropagationRollout has changes of what a PropagationPolicy sends, or of one
-// object, reach the clusters group by group: each group gets a change when the
+// PropagationRollout rolls out changes of what a PropagationPolicy sends, or of one
+// object, to the clusters group by group: each group gets a change when the
 // groups before it have it and are healthy. Without a rollout, all clusters get a
 // change at once.
 //
@@ -116,14 +116,14 @@ type PropagationRolloutSpec struct {
 	// +kubebuilder:validation:MaxItems=64
 	Groups []RolloutGroup `json:"groups,omitempty"`
 
-	// maxConcurrency is how many clusters of a group are changed at a time, as a
+	// maxConcurrency is the number of clusters of a group that are changed at a time, as a
 	// number or as a percentage of the group, rounded up. Default: all of them.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : self.matches('^(100|[1-9][0-9]?)%$')",message="maxConcurrency is a number from 1, or a percentage from 1% to 100%"
 	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
 
-	// maxFailures is how many clusters may fail, as a number or as a percentage of all
+	// maxFailures is the number of clusters that may fail, as a number or as a percentage of all
 	// clusters, rounded down. If more do, no other cluster is changed. Default: 0.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
@@ -154,7 +154,7 @@ type PropagationRolloutSpec struct {
 	// undo is the number of a revision, as status.revision has it: revisions up to this
 	// one that have not reached all clusters are taken back, and these clusters get
 	// what all clusters had last. A later change begins a new revision. Removing the
-	// field goes on with what was undone.
+	// field rolls it out again.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	Undo *int64 `json:"undo,omitempty"`
@@ -225,8 +225,8 @@ type PropagationRolloutStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions say whether the rollout is in effect, whether it goes on, and whether
-	// all clusters have what they are to have; see
+	// conditions report whether the rollout is in effect, whether it progresses, and whether
+	// all clusters have what they should have; see
 	// docs/spec/fleet/propagationrollout.md.
 	// +optional
 	// +listType=map
@@ -241,7 +241,7 @@ type PropagationRolloutStatus struct {
 	// +optional
 	Objects int32 `json:"objects,omitempty"`
 
-	// stage is which group it is the turn of, and of how many with clusters, such as
+	// stage is the position of the current group among those with clusters, such as
 	// 2/3. It is the last one if all have had their turn.
 	// +optional
 	Stage string `json:"stage,omitempty"`

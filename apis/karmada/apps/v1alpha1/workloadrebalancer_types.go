@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// WorkloadRebalancer has the clusters of objects chosen anew, once: what is
+// WorkloadRebalancer reschedules objects, once: what is
 // divided among clusters stays where it is otherwise.
 //
 // +kubebuilder:object:root=true
@@ -100,7 +100,7 @@ type ObservedWorkload struct {
 	// +required
 	Workload ObjectReference `json:"workload"`
 
-	// result is Successful if its binding says that the clusters are to be chosen anew,
+	// result is Successful if rescheduling was requested in its binding,
 	// or Failed.
 	// +optional
 	// +kubebuilder:validation:Enum=Successful;Failed

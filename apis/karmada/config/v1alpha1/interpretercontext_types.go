@@ -77,7 +77,7 @@ type ResourceInterpreterResponse struct {
 	// +required
 	UID types.UID `json:"uid"`
 
-	// successful says that there is an answer.
+	// successful reports whether there is an answer.
 	// +required
 	Successful bool `json:"successful"`
 
@@ -114,18 +114,18 @@ type ResourceInterpreterResponse struct {
 	// +optional
 	RawStatus *runtime.RawExtension `json:"rawStatus,omitempty"`
 
-	// healthy says whether the object is healthy: of InterpretHealth.
+	// healthy reports whether the object is healthy: of InterpretHealth.
 	// +optional
 	Healthy *bool `json:"healthy,omitempty"`
 }
 
 // RequestStatus is why a webhook has no answer.
 type RequestStatus struct {
-	// message says so to people.
+	// message explains it to people.
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// code says so as HTTP does.
+	// code is an HTTP status code.
 	// +optional
 	Code int32 `json:"code,omitempty"`
 }

@@ -7,9 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ResourceInterpreterCustomization says with Lua scripts what the objects of a
-// kind mean: how many pods they ask for, whether they are healthy, what of their
-// status counts. What it says goes before what is known of the kind otherwise.
+// ResourceInterpreterCustomization defines with Lua scripts how the objects of a
+// kind are interpreted: how many pods they ask for, whether they are healthy, what of their
+// status counts. It takes precedence over what is known of the kind otherwise.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,shortName=ric,categories=karmada-io

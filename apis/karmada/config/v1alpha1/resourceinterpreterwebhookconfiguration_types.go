@@ -7,10 +7,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ResourceInterpreterWebhookConfiguration names webhooks that say what the objects
-// of kinds mean: how many pods they ask for, whether they are healthy, what of
-// their status counts. What they say goes before what is known of the kinds
-// otherwise, and after what ResourceInterpreterCustomizations say.
+// ResourceInterpreterWebhookConfiguration names webhooks that interpret the objects
+// of kinds: how many pods they ask for, whether they are healthy, what of
+// their status counts. They take precedence over what is known of the kinds
+// otherwise, but not over ResourceInterpreterCustomizations.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,categories=karmada-io

@@ -119,7 +119,7 @@ type PropagationSpec struct {
 	// +optional
 	Failover *FailoverBehavior `json:"failover,omitempty"`
 
-	// conflictResolution is what happens if a cluster has an object of the same name
+	// conflictResolution defines what happens if a cluster has an object of the same name
 	// already: Abort leaves it alone, Overwrite takes it over.
 	// +kubebuilder:default=Abort
 	// +kubebuilder:validation:Enum=Abort;Overwrite

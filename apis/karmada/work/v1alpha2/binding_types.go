@@ -131,7 +131,7 @@ type ResourceBindingSpec struct {
 	// +optional
 	Failover *policyv1alpha1.FailoverBehavior `json:"failover,omitempty"`
 
-	// conflictResolution is what happens if a cluster has an object of the same name
+	// conflictResolution defines what happens if a cluster has an object of the same name
 	// already.
 	// +kubebuilder:default=Abort
 	// +kubebuilder:validation:Enum=Abort;Overwrite

@@ -60,7 +60,7 @@ type ClusterProjectionApplyConfiguration struct {
 	AwaitedSecrets []AwaitedSecretApplyConfiguration `json:"awaitedSecrets,omitempty"`
 	// managedFields are those of the Cluster, as JSON.
 	ManagedFields *string `json:"managedFields,omitempty"`
-	// intent is what of a write to the Cluster the ManagedCluster does not have yet.
+	// intent is the part of a write to the Cluster that the ManagedCluster does not have yet.
 	// The hub completes it, and then removes it.
 	Intent *ClusterIntentApplyConfiguration `json:"intent,omitempty"`
 }

@@ -14,8 +14,8 @@ import (
 // PropagationRolloutApplyConfiguration represents a declarative configuration of the PropagationRollout type for use
 // with apply.
 //
-// PropagationRollout has changes of what a PropagationPolicy sends, or of one
-// object, reach the clusters group by group: each group gets a change when the
+// PropagationRollout rolls out changes of what a PropagationPolicy sends, or of one
+// object, to the clusters group by group: each group gets a change when the
 // groups before it have it and are healthy. Without a rollout, all clusters get a
 // change at once.
 type PropagationRolloutApplyConfiguration struct {

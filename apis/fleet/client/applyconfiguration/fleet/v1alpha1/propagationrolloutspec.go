@@ -24,10 +24,10 @@ type PropagationRolloutSpecApplyConfiguration struct {
 	// counts in the first group that has it. Clusters that none of them has are the
 	// last group.
 	Groups []RolloutGroupApplyConfiguration `json:"groups,omitempty"`
-	// maxConcurrency is how many clusters of a group are changed at a time, as a
+	// maxConcurrency is the number of clusters of a group that are changed at a time, as a
 	// number or as a percentage of the group, rounded up. Default: all of them.
 	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
-	// maxFailures is how many clusters may fail, as a number or as a percentage of all
+	// maxFailures is the number of clusters that may fail, as a number or as a percentage of all
 	// clusters, rounded down. If more do, no other cluster is changed. Default: 0.
 	MaxFailures *intstr.IntOrString `json:"maxFailures,omitempty"`
 	// minSuccessTime is how long a cluster has to be healthy with a change before it
@@ -43,7 +43,7 @@ type PropagationRolloutSpecApplyConfiguration struct {
 	// undo is the number of a revision, as status.revision has it: revisions up to this
 	// one that have not reached all clusters are taken back, and these clusters get
 	// what all clusters had last. A later change begins a new revision. Removing the
-	// field goes on with what was undone.
+	// field rolls it out again.
 	Undo *int64 `json:"undo,omitempty"`
 }
 

@@ -16,15 +16,15 @@ import (
 type PropagationRolloutStatusApplyConfiguration struct {
 	// observedGeneration is the generation that the status is about.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// conditions say whether the rollout is in effect, whether it goes on, and whether
-	// all clusters have what they are to have; see
+	// conditions report whether the rollout is in effect, whether it progresses, and whether
+	// all clusters have what they should have; see
 	// docs/spec/fleet/propagationrollout.md.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// revision is the number of the latest change.
 	Revision *int64 `json:"revision,omitempty"`
 	// objects is the number of objects that are rolled out.
 	Objects *int32 `json:"objects,omitempty"`
-	// stage is which group it is the turn of, and of how many with clusters, such as
+	// stage is the position of the current group among those with clusters, such as
 	// 2/3. It is the last one if all have had their turn.
 	Stage *string `json:"stage,omitempty"`
 	// group is the name of that group; it is empty for the clusters in no group.
