@@ -7,7 +7,7 @@
 // versions, pages, watches and conflicts are those of the hub's API server.
 //
 // Requests are authenticated and authorized by the hub. The account of this
-// program can do more than its users, so what a user may not do by way of
+// program can do more than its users, so what a user may not do through
 // Clusters is reviewed for each write (package cluster).
 package apiserver
 

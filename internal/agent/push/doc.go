@@ -10,7 +10,7 @@
 // what it found. How the API server is reached is package dial's. A new token is
 // taken over in place; another endpoint, CA or proxy makes a new connection. A
 // cluster that is lost gets no requests but probes: whoever asks it for something
-// is told so at once, and when it is back, it is engaged anew.
+// learns so at once, and when it is back, it is engaged again.
 //
 // The package does not know what its parts do for a cluster.
 package push

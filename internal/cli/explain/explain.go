@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package explain says which clusters are chosen, and why: those of what is on
+// Package explain explains which clusters are chosen, and why: those of what is on
 // the hub, and those of what somebody is about to declare. It follows objects
 // that policies send to clusters all the way.
 //

@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package interpreters knows who says what the objects of a kind mean, as the hub
+// Package interpreters finds out who interprets the objects of a kind, as the hub
 // does: customizations first, and then what comes with Capstan.
 package interpreters
 

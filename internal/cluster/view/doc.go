@@ -9,5 +9,5 @@
 // is to be believed; all others ask a Cluster.
 //
 // The package is pure: it has no client, no clock and no logger, and it does
-// not watch. Its values are made anew from objects and do not change.
+// not watch. Its values are recreated from objects and do not change.
 package view

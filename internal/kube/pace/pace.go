@@ -1,8 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pace has each of many, such as namespaces, write so much at once and so much in a
-// second, whatever others do. What is written, and what becomes of who has to wait, is for others.
+// Package pace lets each of many, such as namespaces, write so much at once and so much in a
+// second, whatever others do. What is written, and what happens to those who wait, is up to others.
 package pace
 
 import (

@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package served tells which kinds an API server serves, with one look for all who
+// Package served finds out which kinds an API server serves, with one look for all who
 // ask.
 //
 // Tenants name kinds, and may name ever so many that nobody serves.

@@ -11,7 +11,7 @@
 // itself. It may read it then, but neither change nor delete it: who can move a
 // fence has none. So the name has a version, and another fence another name.
 //
-// It is no replacement for RBAC: it bars writes only, and only those that need
+// It is not a replacement for RBAC: it bars writes only, and only those that need
 // not be possible for an operator to do its work. Webhook configurations are
 // not among them, as Kubernetes asks no policy about those.
 package fence

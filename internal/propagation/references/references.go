@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package references says which objects the object of a binding needs beside it,
+// Package references finds the objects that the object of a binding needs,
 // and what the bindings of these get from all who need them.
 //
 // The package is pure.

@@ -1,9 +1,9 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reserved says what of a hub is never sent to clusters by a policy: the
+// Package reserved defines what of a hub is never sent to clusters by a policy: the
 // kinds that the fleet itself is made of, records that change all the time, what every
-// cluster makes for itself, and all by which whoever may change it gets further. It
+// cluster makes for itself, and kinds that would allow privilege escalation. It
 // is the one list of the namespaces that belong to the fleet and to Kubernetes, which
 // no cluster may be named after either.
 package reserved

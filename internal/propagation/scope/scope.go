@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scope says what propagation leaves alone on a shared hub: one that is
+// Package scope defines what propagation leaves alone on a shared hub: one that is
 // an ordinary cluster, whose own controllers run what is applied to it.
 //
 // The package is pure.

@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package agentlabels says which labels of its ManagedCluster an agent may change once
+// Package agentlabels decides which labels of its ManagedCluster an agent may change once
 // the hub has accepted the cluster. Policies, Placements and cluster sets choose clusters
 // by labels, so a cluster that chose its own would choose what it is sent.
 //

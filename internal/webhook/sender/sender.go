@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sender says which address a request of a webhook comes from. API servers show a
+// Package sender finds out which address a request of a webhook comes from. API servers show a
 // webhook no credential unless somebody configures them to, so an address is all that
 // distinguishes them from other pods that reach the port. It authenticates nobody.
 package sender

@@ -3,7 +3,7 @@
 
 // Package v1alpha1 contains Karmada's Work, as which the hub's aggregated API
 // server shows the ManifestWorks that bindings make. It is not stored, so there
-// is no CustomResourceDefinition of it.
+// is no CustomResourceDefinition for it.
 //
 // +kubebuilder:object:generate=true
 // +kubebuilder:skip

@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package interpreters knows what the users of a hub say of the objects in clusters:
+// Package interpreters has the customizations of a hub's users for objects in clusters:
 // what of them is the cluster's when they are applied, what of their status is
 // reported, and whether they are healthy.
 //

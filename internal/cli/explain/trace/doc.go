@@ -3,7 +3,7 @@
 
 // Package trace follows an object of the hub to the clusters: over the policy
 // that claims it, its binding, and its works, to what the clusters say of it. At
-// each step it says what is, and why.
+// each step it shows the state, and the reason.
 //
 // Read asks the hub, and BuildTrace, which is pure, makes of it what there is to say.
 package trace

@@ -7,5 +7,5 @@
 // It has two controllers. Referrers says of each binding, in an annotation, what
 // its object needs. Attached keeps a binding for each object that somebody needs,
 // which says who does and where. Only objects of the same namespace are sent
-// along: who may write a Deployment may not read in other namespaces by way of it.
+// along: who may write a Deployment may not read in other namespaces through it.
 package dependencies

@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package inbox tells a controller what to look at, by something that is no watch
+// Package inbox tells a controller what to look at, by something that is not a watch
 // of its own.
 package inbox
 

@@ -1,10 +1,10 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package interpreters knows what the users of the hub say of kinds: by
+// Package interpreters has the customizations of kinds by the hub's users: by
 // ResourceInterpreterCustomizations, or by webhooks that
-// ResourceInterpreterWebhookConfigurations name. It has what is sent of a kind looked
-// at when something else is said of it.
+// ResourceInterpreterWebhookConfigurations name. When they change for a kind, it has
+// what is sent of that kind looked at again.
 package interpreters
 
 import (

@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kept makes of objects what the controllers keep of them: in a cache of
+// Package kept trims cached objects to the fields that controllers read: in a cache of
 // many thousands, what nobody reads is left out, and what many have in common is
 // there once.
 package kept

@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rebalancer has the clusters of objects chosen anew that a
+// Package rebalancer requests a new choice of clusters for objects that a
 // WorkloadRebalancer names, and deletes it when its time is over.
 package rebalancer
 

@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rollouts says of each rollout how far it is, and has it go on when time
+// Package rollouts reports the progress of each rollout, and continues it when time
 // alone lets it. What clusters get is decided by package staging.
 package rollouts
 
