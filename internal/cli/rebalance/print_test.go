@@ -103,7 +103,7 @@ func TestWhatHindersTheHub(t *testing.T) {
 	attached, held := web(1), web(1)
 	attached.binding.BindingSpec().Placement = nil
 	held.binding.BindingSpec().Suspension = &workv1alpha2.Suspension{Scheduling: new(true)}
-	for w, want := range map[*boundWorkload]string{attached: "it goes where the objects are that refer to it", held: "its binding has suspension.scheduling set, so no clusters are chosen before that is taken back"} {
+	for w, want := range map[*boundWorkload]string{attached: "it goes where the objects are that refer to it", held: "its binding has suspension.scheduling set, so no clusters are chosen until it is cleared"} {
 		told := (&forecasts{}).forecastWorkload(w)
 		if diff := cmp.Diff([]string{"It would not be rebalanced: " + want + "."}, told.Notes); diff != "" || told.remedy == "" {
 			t.Errorf("remedy %q, notes (-want +got):\n%s", told.remedy, diff)

@@ -28,7 +28,7 @@ func DecideContest(loser, holder claims.PolicyMatch) Reason {
 	case priority(loser) != priority(holder):
 		return Reason{Code: LessPriority, Detail: fmt.Sprintf("%d is less than %d", priority(loser), priority(holder))}
 	case loser.Exact != holder.Exact:
-		return Reason{Code: LessExact, Detail: fmt.Sprintf("%s, which is less exact than by %s", SelectorName(loser.Exact), SelectorName(holder.Exact))}
+		return Reason{Code: LessExact, Detail: fmt.Sprintf("%s, which is less specific than by %s", SelectorName(loser.Exact), SelectorName(holder.Exact))}
 	default:
 		return Reason{Code: LaterName}
 	}

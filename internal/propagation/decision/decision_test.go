@@ -100,11 +100,11 @@ func TestObjects(t *testing.T) {
 		},
 		"nobody knows the replicas": {
 			web("shop"), ObjectFacts{Policy: own(), Chain: interpret.Chain{failing{replicas: errors.New("line 2")}}}, ReplicasUnknown,
-			`policy "own": nobody knows the replicas: line 2.`,
+			`policy "own": the replica count could not be determined: line 2.`,
 		},
 		"nobody knows the parts": {
 			web("shop"), ObjectFacts{Policy: own(), Components: true, Chain: interpret.Chain{failing{components: errors.New("line 3.")}, native.NewKubernetesKinds()}},
-			ComponentsUnknown, `policy "own": nobody knows the replicas: line 3.`,
+			ComponentsUnknown, `policy "own": the replica count could not be determined: line 3.`,
 		},
 		"nobody asks for the parts": {
 			web("shop"), ObjectFacts{Policy: own(), Chain: interpret.Chain{failing{components: errors.New("line 3.")}, native.NewKubernetesKinds()}},
@@ -176,14 +176,14 @@ func TestSchedules(t *testing.T) {
 		"nothing has changed":       {change: same, fleet: one, want: Kept, clause: "its clusters are still right"},
 		"it is scaled":              {change: scaled, fleet: one, want: Chosen, clause: "replicas: 5 are wanted and 3 are placed"},
 		"the user asks":             {change: same, fleet: one, asked: true, want: Chosen, clause: "the user asks to decide anew"},
-		"its clusters were refused": {change: scaled, fleet: one, refused: true, want: Refused, clause: "the hub has refused its clusters a moment ago"},
-		"no cluster is known":       {change: scaled, asked: true, refused: true, want: NoClusters, clause: "the hub has no cluster: all stays as it is"},
+		"its clusters were refused": {change: scaled, fleet: one, refused: true, want: Refused, clause: "the hub has just refused its clusters"},
+		"no cluster is known":       {change: scaled, asked: true, refused: true, want: NoClusters, clause: "the hub has no clusters: everything stays as it is"},
 		"nor does it have one":      {change: unplaced, want: Chosen, clause: "replicas: 3 are wanted and 0 are placed"},
 		"nothing could be decided":  {change: func(b *workv1alpha2.ResourceBinding) { b.Status.Conditions[0].Status = metav1.ConditionFalse }, fleet: one, want: Chosen, clause: "the last decision could not be made"},
 		"it follows others":         {change: func(b *workv1alpha2.ResourceBinding) { b.Spec.Placement = nil }, fleet: one, asked: true, want: Follows, clause: "it goes where the objects are that refer to it"},
 		"somebody has suspended it": {change: func(b *workv1alpha2.ResourceBinding) {
 			b.Spec.Suspension = &workv1alpha2.Suspension{Scheduling: new(true)}
-		}, fleet: one, want: ScheduleSuspended, clause: "its binding has suspension.scheduling set, so no clusters are chosen before that is taken back"},
+		}, fleet: one, want: ScheduleSuspended, clause: "its binding has suspension.scheduling set, so no clusters are chosen until it is cleared"},
 		"nobody has": {change: func(b *workv1alpha2.ResourceBinding) {
 			b.Spec.Suspension = &workv1alpha2.Suspension{Scheduling: new(false)}
 		}, fleet: one, want: Kept, clause: "its clusters are still right"},
@@ -206,7 +206,7 @@ func TestDispatches(t *testing.T) {
 	on := func(names ...string) *policyv1alpha1.SuspendClusters {
 		return &policyv1alpha1.SuspendClusters{ClusterNames: names}
 	}
-	const some = "Its policy has suspension.dispatchingOnClusters set for a and b, so these get no changes before that is taken back."
+	const some = "Its policy has suspension.dispatchingOnClusters set for a and b, so these get no changes until it is cleared."
 	for name, test := range map[string]struct {
 		suspension *policyv1alpha1.Suspension
 		want       ReasonCode
@@ -217,7 +217,7 @@ func TestDispatches(t *testing.T) {
 		"nothing is said":                   {nil, Dispatched, false, false, false, ""},
 		"nothing is set":                    {&policyv1alpha1.Suspension{}, Dispatched, false, false, false, ""},
 		"to all":                            {&policyv1alpha1.Suspension{Dispatching: new(false)}, Dispatched, true, false, false, ""},
-		"to none":                           {&policyv1alpha1.Suspension{Dispatching: new(true), DispatchingOnClusters: on("a")}, DispatchSuspended, true, true, true, "Its policy has suspension.dispatching set, so no cluster gets changes before that is taken back."},
+		"to none":                           {&policyv1alpha1.Suspension{Dispatching: new(true), DispatchingOnClusters: on("a")}, DispatchSuspended, true, true, true, "Its policy has suspension.dispatching set, so no cluster gets changes until it is cleared."},
 		"to some":                           {&policyv1alpha1.Suspension{DispatchingOnClusters: on("b", "a")}, ClustersSuspended, true, true, false, some},
 		"to some, and dispatching is false": {&policyv1alpha1.Suspension{Dispatching: new(false), DispatchingOnClusters: on("b", "a")}, ClustersSuspended, true, true, false, some},
 		"no cluster is named":               {&policyv1alpha1.Suspension{DispatchingOnClusters: on()}, Dispatched, true, false, false, ""},
@@ -240,7 +240,7 @@ func TestDispatches(t *testing.T) {
 
 func TestSentences(t *testing.T) {
 	for want, reason := range map[string]Reason{
-		"PropagationPolicy shop/own: nobody knows the replicas: line 2.":          {Code: ReplicasUnknown, Policy: own(), Problem: errors.New("line 2")},
+		"PropagationPolicy shop/own: the replica count could not be determined: line 2.":          {Code: ReplicasUnknown, Policy: own(), Problem: errors.New("line 2")},
 		"ClusterPropagationPolicy all is not applied: too many.":                  {Code: OverridesInvalid, Policy: &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "all"}}, Detail: "too many"},
 		"Nothing of namespace kube-system is sent to clusters: it is for people.": {Code: Reserved, Detail: "nothing of namespace kube-system is sent to clusters: it is for people"},
 		"It goes where the objects are that refer to it.":                         {Code: Follows},
@@ -276,14 +276,14 @@ func TestContests(t *testing.T) {
 		want          ReasonCode
 		clause        string
 	}{
-		"the other lets go":  {match("", "a", 0, selector.ByKind, true), match("shop", "b", 3, selector.None, false), HolderLeaves, "it selects the object, and waits for the other to let go of it"},
+		"the other lets go":  {match("", "a", 0, selector.ByKind, true), match("shop", "b", 3, selector.None, false), HolderLeaves, "it selects the object, and waits for the other to release it"},
 		"it may take it":     {match("shop", "a", 4, selector.ByKind, true), holder, TakesOver, "it takes the object over if feature gate PropagationPolicyPreemption of the hub is on: in a moment then"},
-		"it came late":       {match("shop", "a", 4, selector.ByKind, false), holder, HolderStays, "it would come first, but an object stays with the policy that has claimed it"},
-		"it is for all":      {match("", "a", 9, selector.ByName, true), holder, ClusterWide, "a PropagationPolicy comes before any ClusterPropagationPolicy"},
+		"it came late":       {match("shop", "a", 4, selector.ByKind, false), holder, HolderStays, "it would take precedence, but an object stays with the policy that has claimed it"},
+		"it is for all":      {match("", "a", 9, selector.ByName, true), holder, ClusterWide, "a PropagationPolicy takes precedence over any ClusterPropagationPolicy"},
 		"its priority":       {match("shop", "a", 2, selector.ByName, true), holder, LessPriority, "its priority 2 is less than 3"},
-		"its selector":       {match("shop", "a", 3, selector.ByKind, false), holder, LessExact, "it selects by kind, which is less exact than by labels"},
-		"its name":           {match("shop", "c", 3, selector.ByLabels, false), holder, LaterName, "of equal policies the first by name comes first"},
-		"by name and labels": {match("shop", "a", 3, selector.ByLabels, false), match("shop", "b", 3, selector.ByName, false), LessExact, "it selects by labels, which is less exact than by name"},
+		"its selector":       {match("shop", "a", 3, selector.ByKind, false), holder, LessExact, "it selects by kind, which is less specific than by labels"},
+		"its name":           {match("shop", "c", 3, selector.ByLabels, false), holder, LaterName, "of equal policies the first by name wins"},
+		"by name and labels": {match("shop", "a", 3, selector.ByLabels, false), match("shop", "b", 3, selector.ByName, false), LessExact, "it selects by labels, which is less specific than by name"},
 	} {
 		got := DecideContest(test.loser, test.holder)
 		if got.Code != test.want || got.ToClause() != test.clause {

@@ -140,7 +140,7 @@ func (r Reason) codeText() string {
 	case ClassAbsent:
 		return fmt.Sprintf(" names PriorityClass %q (spec.schedulePriority), which does not exist: create it, or name another one", r.Detail)
 	case ReplicasUnknown, ComponentsUnknown:
-		return ": nobody knows the replicas: " + interpret.ErrorSentences(r.Problem)
+		return ": the replica count could not be determined: " + interpret.ErrorSentences(r.Problem)
 	case Applied:
 		return " is applied"
 	default:
@@ -158,17 +158,17 @@ func (r Reason) clusterText() string {
 	case Follows:
 		return "it goes where the objects are that refer to it"
 	case ScheduleSuspended:
-		return "its binding has suspension.scheduling set, so no clusters are chosen before that is taken back"
+		return "its binding has suspension.scheduling set, so no clusters are chosen until it is cleared"
 	case OtherScheduler:
 		return fmt.Sprintf("the clusters are chosen by scheduler %q, which is not part of the hub", r.Detail)
 	case NoClusters:
-		return "the hub has no cluster: all stays as it is"
+		return "the hub has no clusters: everything stays as it is"
 	case Refused:
-		return "the hub has refused its clusters a moment ago"
+		return "the hub has just refused its clusters"
 	case DispatchSuspended:
-		return "its policy has suspension.dispatching set, so no cluster gets changes before that is taken back"
+		return "its policy has suspension.dispatching set, so no cluster gets changes until it is cleared"
 	case ClustersSuspended:
-		return fmt.Sprintf("its policy has suspension.dispatchingOnClusters set for %s, so these get no changes before that is taken back", r.Detail)
+		return fmt.Sprintf("its policy has suspension.dispatchingOnClusters set for %s, so these get no changes until it is cleared", r.Detail)
 	default:
 		return ""
 	}
@@ -178,19 +178,19 @@ func (r Reason) clusterText() string {
 func (r Reason) contestText() string {
 	switch r.Code {
 	case HolderLeaves:
-		return "it selects the object, and waits for the other to let go of it"
+		return "it selects the object, and waits for the other to release it"
 	case TakesOver:
 		return "it takes the object over if feature gate PropagationPolicyPreemption of the hub is on: in a moment then"
 	case HolderStays:
-		return "it would come first, but an object stays with the policy that has claimed it"
+		return "it would take precedence, but an object stays with the policy that has claimed it"
 	case ClusterWide:
-		return "a PropagationPolicy comes before any ClusterPropagationPolicy"
+		return "a PropagationPolicy takes precedence over any ClusterPropagationPolicy"
 	case LessPriority:
 		return "its priority " + r.Detail
 	case LessExact:
 		return "it selects by " + r.Detail
 	case LaterName:
-		return "of equal policies the first by name comes first"
+		return "of equal policies the first by name wins"
 	default:
 		return ""
 	}

@@ -264,7 +264,7 @@ func TestOf(t *testing.T) {
 			})), nil, false,
 			[]string{
 				first + " > " + first, "a unchanged: 3 x > 3 x", "b unchanged: 3 x > 3 x",
-				"note: Its policy has suspension.dispatching set, so no cluster gets changes before that is taken back.",
+				"note: Its policy has suspension.dispatching set, so no cluster gets changes until it is cleared.",
 			},
 		},
 		"another scheduler": {
