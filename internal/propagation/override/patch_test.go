@@ -132,7 +132,7 @@ func TestField(t *testing.T) {
 		})
 	}
 	for path, want := range map[string]string{
-		"/data/none": "there is nothing at path /data/none", "/spec/replicas": "at path /spec/replicas is no string", "/spec/": "there is nothing at path /spec/",
+		"/data/none": "there is nothing at path /data/none", "/spec/replicas": "at path /spec/replicas is not a string", "/spec/": "there is nothing at path /spec/",
 	} {
 		_, err := overridden(t, web(), policyv1alpha1.Overriders{FieldOverrider: []policyv1alpha1.FieldOverrider{{FieldPath: path, JSON: change}}})
 		if err == nil || !strings.Contains(err.Error(), want) {

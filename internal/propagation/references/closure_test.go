@@ -32,7 +32,7 @@ func TestWhatAnObjectNeedsHasLimits(t *testing.T) {
 			"what is left out is named",
 			map[string][]string{"root": {"a"}, "a": {"b"}, "b": {"c"}, "c": {"d"}},
 			3,
-			`ConfigMap "d" is not sent along: the object needs it by way of 3 others`,
+			`ConfigMap "d" is not sent along: the object needs it through 3 others`,
 		},
 		"as many as can be": {"all are found", map[string][]string{"root": many[:foundMax]}, foundMax, ""},
 		"too many":          {"the first that is left out is named", map[string][]string{"root": many}, foundMax, `ConfigMap "c200" is not sent along, nor is what follows: the object needs more than 200 others`},

@@ -103,7 +103,7 @@ placement:
 		"keys of labels": {
 			spec: deployments + "placement: {spreadConstraints: [{spreadByLabel: 'a b'}], workloadAffinity: {affinity: {groupByLabelKey: 'a b'}, antiAffinity: {groupByLabelKey: 'c d'}}}",
 			want: []string{
-				`spec.placement.spreadConstraints[0].spreadByLabel: Invalid value: "a b": it is no key of a label`,
+				`spec.placement.spreadConstraints[0].spreadByLabel: Invalid value: "a b": invalid label key: `,
 				`spec.placement.workloadAffinity.affinity.groupByLabelKey: Invalid value: "a b"`,
 				`spec.placement.workloadAffinity.antiAffinity.groupByLabelKey: Invalid value: "c d"`,
 			},
@@ -111,7 +111,7 @@ placement:
 		"state that cannot be preserved": {
 			spec: deployments + "failover: {cluster: {statePreservation: {rules: [{aliasLabelName: 'a b', jsonPath: '{.a'}, {aliasLabelName: a, jsonPath: ' '}]}}}",
 			want: []string{
-				`spec.failover.cluster.statePreservation.rules[0].aliasLabelName: Invalid value: "a b": it is no key of a label`,
+				`spec.failover.cluster.statePreservation.rules[0].aliasLabelName: Invalid value: "a b": invalid label key: `,
 				`spec.failover.cluster.statePreservation.rules[0].jsonPath: Invalid value: "{.a": want a JSONPath in braces`,
 				`spec.failover.cluster.statePreservation.rules[1].jsonPath: Invalid value: " "`,
 			},

@@ -24,8 +24,8 @@ func TestDecide(t *testing.T) {
 	spec := fleetv1alpha1.ControlPlaneRotation{
 		EtcdAuthority: "e1", ClientAuthority: "c1", ClientAuthorityGrace: &metav1.Duration{Duration: time.Hour},
 	}
-	const until = "the old one is trusted until 2026-01-01T01:00:00Z, for whoever has not renewed what it has signed; " +
-		"spec.rotation.clientAuthorityGrace says how long"
+	const until = "the old one is trusted until 2026-01-01T01:00:00Z, for clients that have not renewed what it signed; " +
+		"spec.rotation.clientAuthorityGrace sets how long"
 	etcdDone, clientDone := state(EtcdAuthority, "e1", Complete), state(ClientAuthority, "c1", Complete)
 	for name, c := range map[string]struct {
 		at     time.Duration

@@ -225,7 +225,7 @@ func TestAMoveLeavesTheOldClustersLast(t *testing.T) {
 	w.is(r, 1, fleetv1alpha1.PropagationRolloutReasonPaused, "1 of 1 clusters")
 	w.have("web", "")
 	w.change(r, func() { r.Spec.Paused, r.Spec.Undo = false, new(r.Status.Revision) })
-	w.is(r, 1, fleetv1alpha1.PropagationRolloutReasonPaused, "spec.undo takes nothing back of 1 of 1 objects")
+	w.is(r, 1, fleetv1alpha1.PropagationRolloutReasonPaused, "spec.undo has no effect on 1 of 1 objects")
 	w.have("web", "")
 	w.change(r, func() { r.Spec.Undo = nil })
 	w.have("web", "1 1.27 x1")

@@ -36,15 +36,15 @@ func TestReport(t *testing.T) {
 	}{
 		"a group has its turn": {
 			progress: staging.RolloutProgress{RolloutOutcome: way}, accepted: "True Accepted", complete: "False RollingOut", progressing: "True RollingOut",
-			message: `It is the turn of group "canary": 4 of 10 clusters have the latest change, 2 are healthy with it.`,
+			message: `The rollout is at group "canary": 4 of 10 clusters have the latest change, and 2 of these are healthy.`,
 		},
 		"only time lets it go on": {
 			progress: staging.RolloutProgress{RolloutOutcome: waits}, accepted: "True Accepted", complete: "False RollingOut", progressing: "True RollingOut",
-			message: `It is the turn of group "canary": 4 of 10 clusters have the latest change, 4 are healthy with it. If nothing changes, it is decided again at 2026-03-01T12:05:00Z.`,
+			message: `The rollout is at group "canary": 4 of 10 clusters have the latest change, and 4 of these are healthy. If nothing changes, it is decided again at 2026-03-01T12:05:00Z.`,
 		},
 		"the last group": {
 			progress: staging.RolloutProgress{RolloutOutcome: staged.RolloutOutcome{Total: 2}}, accepted: "True Accepted", complete: "False RollingOut", progressing: "True RollingOut",
-			message: "It is the turn of the clusters in no group",
+			message: "The rollout is at the clusters in no group",
 		},
 		"all have it": {
 			progress: staging.RolloutProgress{RolloutOutcome: done}, accepted: "True Accepted", complete: "True AllHealthy", progressing: "False AllHealthy",
@@ -71,7 +71,7 @@ func TestReport(t *testing.T) {
 		},
 		"nothing can be undone": {
 			progress: staging.RolloutProgress{RolloutOutcome: way, Held: 1, Objects: 2}, accepted: "True Accepted", complete: "False Paused", progressing: "False Paused",
-			message: "spec.undo takes nothing back of 1 of 2 objects: their clusters had nothing before, or it is not stored. 6 of 10 clusters do not have the latest change",
+			message: "spec.undo has no effect on 1 of 2 objects: their clusters had nothing before, or it is not stored. 6 of 10 clusters do not have the latest change",
 		},
 		"there is no room for revisions": {
 			progress: staging.RolloutProgress{RolloutOutcome: way, Unstored: 1, Objects: 2}, accepted: "True RevisionsFull", complete: "False RollingOut", progressing: "True RollingOut",

@@ -32,8 +32,8 @@ func TestKept(t *testing.T) {
 		"none":                          {},
 		"not deleted yet":               {works: []workv1.ManifestWork{{}}},
 		"the agents are about it":       {works: []workv1.ManifestWork{deleted("a", time.Second), deleted("b", 10*time.Second)}, again: 20 * time.Second},
-		"one keeps it":                  {works: []workv1.ManifestWork{deleted("a", time.Second), deleted("b", 30*time.Second)}, want: "These clusters have not let go of it for more than 30s: b.", again: 29 * time.Second},
-		"many keep it":                  {works: many, want: "These clusters have not let go of it for more than 30s: c1, c2, c3, c4, c5 and 2 more."},
+		"one keeps it":                  {works: []workv1.ManifestWork{deleted("a", time.Second), deleted("b", 30*time.Second)}, want: "These clusters have not released it for more than 30s: b.", again: 29 * time.Second},
+		"many keep it":                  {works: many, want: "These clusters have not released it for more than 30s: c1, c2, c3, c4, c5 and 2 more."},
 		"the clock of the hub was back": {works: []workv1.ManifestWork{deleted("a", -time.Minute)}, again: 90 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
