@@ -191,15 +191,16 @@ func TestFlagsOfThePagesExist(t *testing.T) {
 func foreignFlags() map[string]bool {
 	flags := map[string]bool{}
 	for _, names := range map[string][]string{
-		"age":        {"decrypt"},
-		"clusteradm": {"use-bootstrap-token"},
-		"cobra":      {"no-descriptions"}, // of the command completion
-		"cosign":     {"certificate-identity-regexp", "certificate-oidc-issuer", "insecure-ignore-tlog", "local-image"},
-		"etcdctl":    {"command-timeout"},
-		"helm":       {"set-file", "take-ownership"},
-		"kubectl":    {"allow-missing-template-keys", "cascade", "resource-name", "show-managed-fields"},
-		"oras":       {"from-oci-layout"},
-		"sha256sum":  {"ignore-missing"},
+		"age":            {"decrypt"},
+		"clusteradm":     {"use-bootstrap-token"},
+		"cobra":          {"no-descriptions"}, // of the command completion
+		"cosign":         {"certificate-identity-regexp", "certificate-oidc-issuer", "insecure-ignore-tlog", "local-image"},
+		"etcdctl":        {"command-timeout"},
+		"helm":           {"set-file", "take-ownership"},
+		"kube-apiserver": {"etcd-compaction-interval"},
+		"kubectl":        {"allow-missing-template-keys", "cascade", "resource-name", "show-managed-fields"},
+		"oras":           {"from-oci-layout"},
+		"sha256sum":      {"ignore-missing"},
 	} {
 		for _, name := range names {
 			flags[name] = true

@@ -94,6 +94,19 @@ func ReservedReason(kind schema.GroupKind, object metav1.Object, clusters view.F
 	return ""
 }
 
+// SentKinds returns the kinds that the selectors of a policy name, without those that are never sent
+// to clusters.
+func SentKinds(policy policyv1alpha1.Policy) []schema.GroupVersionKind {
+	var kinds []schema.GroupVersionKind
+	for _, s := range policy.PropagationSpec().ResourceSelectors {
+		kind := schema.FromAPIVersionAndKind(s.APIVersion, s.Kind)
+		if reserved.KindReservedReason(kind.GroupKind()) == "" {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}
+
 // ReservedNamespace says why nothing of a namespace is sent to clusters, as the end of
 // a sentence; "" is that it may be. That of a cluster has what the hub connects to it
 // with, and what every other would get to be that cluster.

@@ -143,14 +143,7 @@ func (p *Plan) addObservation(it *ManifestItem, configs []workv1.ManifestConfigO
 		at = len(configs)
 	}
 	if p.observers[at] == nil {
-		o := &ObjectObserver{Health: p.Options.Health, Kinds: finder.interpreterChainOf(p), State: p.Options.State, Watch: p.Options.State}
-		if at < len(configs) {
-			o.applyConfig(&configs[at], finder.Rules)
-		}
-		if p.Options.Completes && o.Rules == nil {
-			o.Rules = finder.Rules.CompileShared(completeRules())
-		}
-		p.observers[at] = o
+		p.observers[at] = p.newObserver(configs[at:], finder)
 	}
 	o := p.observers[at]
 	if it.Desired.Expires {
@@ -160,6 +153,18 @@ func (p *Plan) addObservation(it *ManifestItem, configs []workv1.ManifestConfigO
 		it.Desired.Observer = o
 		it.Observation = &Observation{ObjectObserver: o}
 	}
+}
+
+// newObserver returns an observer by the first of the configs, if there is one.
+func (p *Plan) newObserver(configs []workv1.ManifestConfigOption, finder *KindFinder) *ObjectObserver {
+	o := &ObjectObserver{Health: p.Options.Health, Kinds: finder.interpreterChainOf(p), State: p.Options.State, Watch: p.Options.State}
+	if len(configs) > 0 {
+		o.applyConfig(&configs[0], finder.Rules)
+	}
+	if p.Options.Completes && o.Rules == nil {
+		o.Rules = finder.Rules.CompileShared(completeRules())
+	}
+	return o
 }
 
 // rulesAt returns the rules of a config, none if there is no such config.

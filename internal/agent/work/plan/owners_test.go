@@ -26,21 +26,10 @@ func writersOfParts() map[string][]string {
 
 // TestEveryPartOfAnItemHasOneWriter looks at all assignments in the packages of works, but for tests.
 func TestEveryPartOfAnItemHasOneWriter(t *testing.T) {
-	files, err := filepath.Glob("../*/*.go")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("found %d files: %v", len(files), err)
-	}
-	above, err := filepath.Glob("../*.go")
-	if err != nil || len(above) == 0 {
-		t.Fatalf("found %d files: %v", len(above), err)
-	}
 	writers := writersOfParts()
 	written := map[string]bool{}
-	for _, path := range append(files, above...) {
+	for _, path := range filesOutsidePlan(t) {
 		where := filepath.Base(filepath.Dir(path))
-		if strings.HasSuffix(path, "_test.go") || where == "plan" {
-			continue
-		}
 		fset := token.NewFileSet()
 		file, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
 		if err != nil {
@@ -59,6 +48,21 @@ func TestEveryPartOfAnItemHasOneWriter(t *testing.T) {
 	if !written["history"] || !written["outcome"] || !written["Reading"] {
 		t.Errorf("only assignments to %v were found: the names of the parts have changed", written)
 	}
+}
+
+// filesOutsidePlan returns the files of the packages of works, but for those of this one and tests.
+func filesOutsidePlan(t *testing.T) (files []string) {
+	t.Helper()
+	for _, pattern := range []string{"../*/*.go", "../*.go"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s matches %d files: %v", pattern, len(found), err)
+		}
+		files = append(files, found...)
+	}
+	return slices.DeleteFunc(files, func(path string) bool {
+		return strings.HasSuffix(path, "_test.go") || filepath.Base(filepath.Dir(path)) == "plan"
+	})
 }
 
 // assignedFields returns the fields that a file assigns to.

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -29,7 +28,6 @@ import (
 	"github.com/capstan-io/capstan/internal/kube/conflict"
 	"github.com/capstan-io/capstan/internal/kube/order"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
-	"github.com/capstan-io/capstan/internal/propagation/reserved"
 	"github.com/capstan-io/capstan/internal/propagation/selector"
 )
 
@@ -75,9 +73,12 @@ type templateHandler = handler.TypedEventHandler[client.Object, templates.Key]
 // that a policy claims or may match.
 func (c *DetectionController) onPolicy() templateHandler {
 	use := func(object client.Object) {
-		c.Templates.UseKinds(policyUser(object), selectedKinds(object)...)
 		policy, ok := object.(policyv1alpha1.Policy)
-		c.asking.setPriority(policyUser(object), ok && c.Prioritizes && policy.PropagationSpec().SchedulePriority != nil)
+		if !ok {
+			return
+		}
+		c.Templates.UseKinds(policyUser(policy), claims.SentKinds(policy)...)
+		c.asking.setPriority(policyUser(policy), c.Prioritizes && policy.PropagationSpec().SchedulePriority != nil)
 	}
 	return handler.TypedFuncs[client.Object, templates.Key]{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, _ templateQueue) {
@@ -210,23 +211,6 @@ func (c *DetectionController) enqueueKeys(q templateQueue, keys []templates.Key)
 	for _, key := range keys {
 		q.Add(key)
 	}
-}
-
-// selectedKinds returns the kinds that a policy selects, without those that are never
-// sent to clusters.
-func selectedKinds(object any) []schema.GroupVersionKind {
-	policy, ok := object.(policyv1alpha1.Policy)
-	if !ok {
-		return nil
-	}
-	var kinds []schema.GroupVersionKind
-	for _, s := range policy.PropagationSpec().ResourceSelectors {
-		kind := schema.FromAPIVersionAndKind(s.APIVersion, s.Kind)
-		if reserved.KindReservedReason(kind.GroupKind()) == "" {
-			kinds = append(kinds, kind)
-		}
-	}
-	return kinds
 }
 
 // policyUser names a policy as one who uses kinds.
