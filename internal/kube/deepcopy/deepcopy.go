@@ -11,5 +11,5 @@ import "k8s.io/apimachinery/pkg/runtime"
 // CopyObject returns a deep copy of an object, as what the caller knows it by:
 // DeepCopyObject says only that it is an object. The object must not be nil.
 func CopyObject[T runtime.Object](object T) T {
-	return object.DeepCopyObject().(T) //nolint:forcetypeassert // the copy has the type of the object
+	return object.DeepCopyObject().(T) // the copy has the type of the object
 }

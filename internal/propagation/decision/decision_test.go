@@ -240,10 +240,10 @@ func TestDispatches(t *testing.T) {
 
 func TestSentences(t *testing.T) {
 	for want, reason := range map[string]Reason{
-		"PropagationPolicy shop/own: the replica count could not be determined: line 2.":          {Code: ReplicasUnknown, Policy: own(), Problem: errors.New("line 2")},
-		"ClusterPropagationPolicy all is not applied: too many.":                  {Code: OverridesInvalid, Policy: &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "all"}}, Detail: "too many"},
-		"Nothing of namespace kube-system is sent to clusters: it is for people.": {Code: Reserved, Detail: "nothing of namespace kube-system is sent to clusters: it is for people"},
-		"It goes where the objects are that refer to it.":                         {Code: Follows},
+		"PropagationPolicy shop/own: the replica count could not be determined: line 2.": {Code: ReplicasUnknown, Policy: own(), Problem: errors.New("line 2")},
+		"ClusterPropagationPolicy all is not applied: too many.":                         {Code: OverridesInvalid, Policy: &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "all"}}, Detail: "too many"},
+		"Nothing of namespace kube-system is sent to clusters: it is for people.":        {Code: Reserved, Detail: "nothing of namespace kube-system is sent to clusters: it is for people"},
+		"It goes where the objects are that refer to it.":                                {Code: Follows},
 	} {
 		if got := reason.ToSentence(); got != want {
 			t.Errorf("got %q, want %q", got, want)
