@@ -4,6 +4,7 @@
 package trace
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -98,5 +99,13 @@ func TestWhatAnAgentCannotInterpretIsTold(t *testing.T) {
 	c.addWork(&work)
 	if c.Applied != appliedYes || c.Reason != "line 2: no" {
 		t.Errorf("it tells %+v", c)
+	}
+}
+
+// TestWhatFailsForgesNoLine has a script fail with what a member reports.
+func TestWhatFailsForgesNoLine(t *testing.T) {
+	trace := &Trace{Notes: []string{"health fails: it said\nThe object is in all clusters."}}
+	if text := trace.FormatText(); !strings.Contains(text, "\nhealth fails: it said The object is in all clusters.\n") {
+		t.Errorf("got\n%s", text)
 	}
 }

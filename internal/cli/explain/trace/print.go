@@ -30,7 +30,7 @@ func (t *Trace) FormatText() string {
 		fmt.Fprintln(&b)
 	}
 	for _, note := range t.Notes {
-		fmt.Fprintln(&b, note)
+		fmt.Fprintln(&b, columns.OneLine(note)) // what a script refuses repeats what members report
 	}
 	for _, what := range t.Unread {
 		fmt.Fprintf(&b, "You may not read %s.\n", what)
