@@ -125,7 +125,7 @@ func asJSON(t *testing.T, objects map[string]*unstructured.Unstructured) map[str
 	return all
 }
 
-// operators are those that exist charts of.
+// operators are those that there are charts of.
 func operators() map[string]install.Operator {
 	return map[string]install.Operator{"cluster-manager": install.ClusterManagerOperator(), "klusterlet": install.KlusterletOperator()}
 }

@@ -31,7 +31,7 @@ type connectionChanges struct {
 	refused atomic.Bool
 }
 
-// connectionState is what reports whether a ClusterConnection is another than before; it is
+// connectionState is what shows whether a ClusterConnection is another than before; it is
 // empty if there is none.
 type connectionState struct {
 	uid        types.UID

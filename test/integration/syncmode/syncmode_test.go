@@ -95,7 +95,7 @@ func (l *lab) renewed(before *corev1.Secret) {
 	})
 }
 
-// marks are what reports whether somebody wrote an object of a work.
+// marks are what shows whether somebody wrote an object of a work.
 func (l *lab) marks() map[string]string {
 	l.t.Helper()
 	list := &corev1.ConfigMapList{}
