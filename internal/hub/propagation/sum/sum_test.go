@@ -264,7 +264,7 @@ func TestLargestStatusesAreLeftOut(t *testing.T) {
 	if items[0].Status == nil || items[1].Status != nil || items[2].Status == nil {
 		t.Error("not the largest status was left out")
 	}
-	if !items[1].Applied || !strings.Contains(items[1].AppliedMessage, "left out") {
+	if !items[1].Applied || !strings.Contains(items[1].AppliedMessage, "omitted") {
 		t.Errorf("it does not say so: %+v", items[1])
 	}
 }
