@@ -12,6 +12,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -105,8 +106,11 @@ func TestATokenIsRenewedBeforeItExpires(t *testing.T) {
 		// The member was too busy to answer while the agent waited: it asks again when its
 		// clock says so.
 		clock.Step(shortest / 20 * time.Second)
-		l.eventually("an answer of the member in the condition", func(context.Context) (string, bool) {
-			found, message = l.says("c1", credentials, fleetv1alpha1.ClusterConnectionReasonRenewalFailing)
+		l.eventually("an answer of the member in the condition", func(ctx context.Context) (string, bool) {
+			if err := l.hub.client.Get(ctx, client.ObjectKey{Name: "c1"}, found); err != nil {
+				return err.Error(), false
+			}
+			message = meta.FindStatusCondition(found.Status.Conditions, credentials).Message
 			return message, !strings.Contains(message, "no response")
 		})
 	}
