@@ -54,7 +54,7 @@ func newEmptyBinding(namespace string) workv1alpha2.Binding {
 // decideClusters chooses clusters for the binding as it would be, if the hub would.
 func (f *forecast) decideClusters() {
 	if f.Blind {
-		f.addNote("Which clusters would be chosen cannot be told without reading the clusters.")
+		f.addNote("Which clusters would be chosen cannot be determined without reading the clusters.")
 		return
 	}
 	schedule := decision.DecideSchedule(decision.ScheduleFacts{Binding: f.after, Fleet: f.Fleet})

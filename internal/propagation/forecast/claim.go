@@ -77,7 +77,7 @@ func (f *forecast) noteRelease(reason decision.Reason) {
 		f.addNote("%s", reason.ToSentence())
 	}
 	if f.after != nil {
-		f.addNote("No policy would claim it any more. What is in the clusters stays there, and follows the object but for its replicas.")
+		f.addNote("No policy would claim it anymore. What is in the clusters stays there, and follows the object except for its replicas.")
 	}
 }
 
