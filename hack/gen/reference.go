@@ -24,7 +24,7 @@ func generateReference(context.Context, string) (generatedFiles, error) {
 	var page strings.Builder
 	page.WriteString("<!-- Generated from the commands by 'make generate'. Do not edit. -->\n\n# capstan: all commands and flags\n\n" +
 		"The guide with sessions is [docs/cli.md](../cli.md). As a plugin of kubectl every command begins with `kubectl capstan`.\n")
-	commands := cli.NewRootCommand("capstan", hub.NewSession(genericiooptions.NewTestIOStreamsDiscard(), clock.RealClock{}))
+	commands := cli.NewRootCommand("capstan", hub.NewSession(genericiooptions.NewTestIOStreamsDiscard(), clock.RealClock{})) //nolint:contextcheck // nothing is run
 	commands.InitDefaultHelpCmd()
 	commands.InitDefaultCompletionCmd()
 	writeCommand(&page, commands)

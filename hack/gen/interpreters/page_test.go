@@ -15,6 +15,7 @@ func TestMistakesInNotesAreFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, rest, _ := strings.Cut(string(content), notesBegin)
+	notes, _, _ := strings.Cut(rest, notesEnd)
 	first := strings.Split(rest, "\n")[3] // below the headings
 	note := func(cells ...string) string { return "| " + strings.Join(cells, " | ") + " |" }
 	for name, test := range map[string]struct{ old, with, want string }{
@@ -24,8 +25,8 @@ func TestMistakesInNotesAreFound(t *testing.T) {
 		"nothing that a user sees":          {first, note("1", "all", "health", "a", "b"), "note 1: it needs its number"},
 		"no place for the table":            {tableBegin, "", "the page needs the lines"},
 		"no place for the notes":            {notesEnd, "", "the page needs the lines"},
-		"no notes about what has a rule":    {rest[:strings.Index(rest, notesEnd)], "\n| | | | | | |\n|---|---|---|---|---|---|\n", "a note has to say so"},
-		"no notes, not even their headings": {rest[:strings.Index(rest, notesEnd)], "", "a note has to say so"},
+		"no notes about what has a rule":    {notes, "\n| | | | | | |\n|---|---|---|---|---|---|\n", "a note has to say so"},
+		"no notes, not even their headings": {notes, "", "a note has to say so"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := RenderPage(strings.Replace(string(content), test.old, test.with, 1))

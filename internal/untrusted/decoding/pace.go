@@ -188,7 +188,7 @@ func (h sendersByBytes) Swap(i, j int) {
 
 // Push implements heap.Interface.
 func (h *sendersByBytes) Push(sender any) {
-	s := sender.(*PacedSender) //nolint:forcetypeassert,errcheck // nothing else is pushed
+	s := sender.(*PacedSender) //nolint:forcetypeassert // nothing else is pushed
 	s.place = len(*h)
 	*h = append(*h, s)
 }
