@@ -21,7 +21,7 @@ func TestCommandsInTheDocsExist(t *testing.T) {
 		commands[strings.Fields(command)[0]] = true
 	}
 	typed := regexp.MustCompile("(?m)(?:`|^\\$? ?(?:sudo )?)(make|(?:kubectl )?capstan) ([a-z][a-z0-9-]*)((?: [a-z][a-z0-9-]*)*)")
-	pages := slices.Concat([]string{"../README.md"}, glob(t, "../docs/*.md"), glob(t, "../docs/spec/*.md"), glob(t, "../docs/spec/*/*.md"))
+	pages := slices.Concat([]string{"../README.md"}, glob(t, "../docs/*.md"), glob(t, "../docs/guides/*.md"), glob(t, "../docs/spec/*.md"), glob(t, "../docs/spec/*/*.md"))
 	checked := 0
 	for _, page := range pages {
 		text, err := os.ReadFile(page)

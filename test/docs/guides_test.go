@@ -1,0 +1,205 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// typedElsewhere are commands of guides that no walk-through and no session types,
+// with the reason.
+func typedElsewhere() map[string]string {
+	return map[string]string{
+		"age-keygen -o key.txt": "a program of age; the session has the key that it would write",
+		"capstan restore --name fleet --identity key.txt -f fleet.backup --yes": "the session types it with a passphrase, as does drillRestore in test/e2e",
+		"capstan restore confirm --context fleet --all":                         "drillRestore in test/e2e types it, in Go",
+	}
+}
+
+// guide is a page about one task, with the scripts that play it.
+type guide struct {
+	document
+	name    string
+	scripts map[string]script
+}
+
+// block is a fenced part of a guide.
+type block struct{ language, text string }
+
+func guides(t *testing.T) []guide {
+	t.Helper()
+	var all []guide
+	for _, p := range pages(t) {
+		if filepath.Base(filepath.Dir(p.path)) != "guides" {
+			continue
+		}
+		g := guide{document: p, name: filepath.Base(p.path), scripts: map[string]script{}}
+		for _, target := range p.found(regexp.MustCompile(`\]\(([^)\s]+\.(?:txtar|session))\)`)) {
+			g.scripts[target] = readScript(t, filepath.Join(filepath.Dir(p.path), target))
+		}
+		all = append(all, g)
+	}
+	return all
+}
+
+func (g guide) blocks() []block {
+	var all []block
+	for _, match := range regexp.MustCompile("(?ms)^```(\\w*)\n(.*?)^```").FindAllStringSubmatch(g.text, -1) {
+		all = append(all, block{match[1], match[2]})
+	}
+	return all
+}
+
+// TestGuidesTypeWhatTestsType compares what the guides tell a user to type, and what
+// they say is printed, with the walk-throughs and sessions to which they link.
+func TestGuidesTypeWhatTestsType(t *testing.T) {
+	left, looked := typedElsewhere(), 0
+	for _, g := range guides(t) {
+		if len(g.scripts) == 0 {
+			t.Errorf("%s links to no walk-through and no session that types its commands", g.path)
+		}
+		for _, b := range g.blocks() {
+			switch b.language {
+			case "console":
+				looked += g.compareConsole(t, b.text, left)
+			case "yaml":
+				g.compareFile(t, b.text)
+			default:
+				t.Errorf("%s: a block of %q: use console or yaml:\n%s", g.path, b.language, b.text)
+			}
+		}
+	}
+	for command, reason := range left {
+		t.Errorf("no guide has %q any more, which no script types: %s", command, reason)
+	}
+	atLeast(t, 100, looked)
+}
+
+// compareConsole looks for the commands of a block in the scripts, and for the lines
+// below each in what it prints there. It returns how many commands there are.
+func (g guide) compareConsole(t *testing.T, text string, elsewhere map[string]string) int {
+	t.Helper()
+	var same []*typedCommand
+	commands := 0
+	for line := range strings.Lines(strings.ReplaceAll(text, "\\\n", " ")) {
+		line = strings.TrimSpace(line)
+		command, ok := strings.CutPrefix(line, "$ ")
+		if !ok {
+			if !g.isPrinted(line, same) {
+				t.Errorf("%s: nothing that the guide links to expects this line of the command before it:\n%s", g.path, line)
+			}
+			continue
+		}
+		commands++
+		same = g.typed(normalWords(command))
+		if _, ok := elsewhere[singleSpaced(command)]; ok {
+			delete(elsewhere, singleSpaced(command))
+		} else if len(same) == 0 {
+			t.Errorf("%s: nothing that the guide links to types this command:\n%s", g.path, command)
+		}
+	}
+	return commands
+}
+
+// typed returns the commands of the scripts that are the same as one of the guide.
+func (g guide) typed(words []string) []*typedCommand {
+	var same []*typedCommand
+	for _, name := range slices.Sorted(maps.Keys(g.scripts)) {
+		for _, c := range g.scripts[name].commands {
+			if c.matches(words) {
+				same = append(same, c)
+			}
+		}
+	}
+	return same
+}
+
+// isPrinted reports whether a line is what one of the commands prints, or what capstan
+// prints in a session of the guide, such as the head of a table. Three dots stand for
+// lines that are left out.
+func (g guide) isPrinted(line string, by []*typedCommand) bool {
+	if line == "" || line == "…" {
+		return true
+	}
+	for _, c := range by {
+		if slices.Contains(c.lines, singleSpaced(line)) {
+			return true
+		}
+		for _, expression := range c.prints { // a line may end in a space, which nobody sees
+			if expression.MatchString(line) || expression.MatchString(line+" ") {
+				return true
+			}
+		}
+	}
+	for _, s := range g.scripts {
+		if slices.Contains(s.lines, singleSpaced(line)) {
+			return true
+		}
+	}
+	return false
+}
+
+// compareFile looks for a file of a guide among those of the scripts, and the samples to
+// which the guide links.
+func (g guide) compareFile(t *testing.T, text string) {
+	t.Helper()
+	image := regexp.MustCompile(`image: "?[^\s",}]+"?`)
+	want := image.ReplaceAllString(strings.TrimSpace(text), "image")
+	files := g.samples(t)
+	for _, s := range g.scripts {
+		files = append(files, s.files...)
+	}
+	for _, file := range files {
+		if strings.Contains(image.ReplaceAllString(file, "image"), want) {
+			return
+		}
+	}
+	t.Errorf("%s: nothing that the guide links to has this file:\n%s", g.path, text)
+}
+
+// samples returns the files of the folders of samples to which a guide links.
+func (g guide) samples(t *testing.T) []string {
+	t.Helper()
+	var texts []string
+	for _, target := range g.found(regexp.MustCompile(`\]\(([^)\s]*config/samples/[a-z-]+)\)`)) {
+		files, err := filepath.Glob(filepath.Join(filepath.Dir(g.path), target, "*.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			texts = append(texts, readText(t, file))
+		}
+	}
+	return texts
+}
+
+// TestWalkthroughsNameTheirGuides compares the first comment of each walk-through, which
+// names the guides that it plays, with the links of the guides.
+func TestWalkthroughsNameTheirGuides(t *testing.T) {
+	want := map[string][]string{}
+	for _, g := range guides(t) {
+		for target := range g.scripts {
+			if file := filepath.Base(target); strings.HasSuffix(file, ".txtar") {
+				want[file] = append(want[file], g.name)
+			}
+		}
+	}
+	files, err := filepath.Glob(root + "/test/e2e/testdata/walkthrough/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		named, linking := readScript(t, file).guides, want[filepath.Base(file)]
+		slices.Sort(linking)
+		if !slices.Equal(named, linking) {
+			t.Errorf("%s says that it plays %q, and is linked to by %q", file, named, linking)
+		}
+	}
+	atLeast(t, 10, len(files))
+}
