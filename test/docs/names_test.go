@@ -218,7 +218,8 @@ func goNames(t *testing.T, expression *regexp.Regexp) map[string]bool {
 		if err != nil {
 			return err
 		}
-		if entry.IsDir() && slices.Contains([]string{".git", "bin", "docs", "dist"}, entry.Name()) {
+		skipped := path == filepath.Join(root, "docs") || slices.Contains([]string{".git", "bin", "dist"}, entry.Name())
+		if entry.IsDir() && skipped {
 			return filepath.SkipDir
 		}
 		if entry.IsDir() || !slices.Contains([]string{".go", ".sh", ".mk", ".txtar", ".yaml", ".tpl"}, filepath.Ext(path)) {
