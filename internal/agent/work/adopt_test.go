@@ -191,7 +191,7 @@ func testAdoptsExecutor(s *scene) {
 	}
 	s.allowHere("", "secrets", "get")
 	s.condition("w", "Applied", metav1.ConditionTrue)
-	s.says("w", 0, "Applied", "kubectl-create had set went", ".metadata.labels.old")
+	s.says("w", 0, "Applied", "that kubectl-create had set, those that are not in the manifest were removed", ".metadata.labels.old")
 }
 
 // testAdoptsRefused adopts an object that cannot become what the manifest says.
@@ -200,7 +200,7 @@ func testAdoptsRefused(s *scene) {
 	s.start(agentOptions{})
 	s.create(s.work("w", strings.ReplaceAll(s.pods("", ""), `"app":"web"`, `"app":"new"`)))
 	s.condition("w", "Applied", metav1.ConditionFalse)
-	wants := []string{"kubectl-client-side-apply had set are the work's now", ".spec.minReadySeconds", ".metadata.labels"}
+	wants := []string{"The work now owns the fields that kubectl-client-side-apply had set", ".spec.minReadySeconds", ".metadata.labels"}
 	s.says("w", 0, "Applied", append(wants, "AppliedManifestFailed", "field is immutable")...)
 	s.tellsAdopted("w", append(wants, "Deployment", "web")...)
 	s.web("nothing has gone yet", func(d *appsv1.Deployment) error { return is("minReadySeconds", d.Spec.MinReadySeconds, int32(4)) })
