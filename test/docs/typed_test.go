@@ -174,11 +174,14 @@ func splitWords(command string) []string {
 // create --print-register-command` has printed is written out.
 func normalWords(command string) []string {
 	for _, change := range []struct{ old, new string }{
-		{`^exec `, ``}, {` 2>&1.*`, ``},
+		{`^exec `, ``},
+		{` 2>&1.*`, ``},
 		{`\$(?:RELEASED/bin|NEXT)/`, ``},
 		{`\$\((?:cat \$WORK/register\S*|capstan token create [^)]*)\)`, `capstan register ADDRESS --token TOKEN --discovery-token-ca-cert-hash HASH`},
-		{` --image \$IMAGE_NAME`, ``}, {` --cluster-kubeconfig \$KUBECONFIG`, ``},
-		{` --(?:timeout|wait)[ =]\$PATIENCE`, ``}, {`\$(?:WORK|ROOT)/`, ``},
+		{` --image \$IMAGE_NAME`, ``},
+		{` --cluster-kubeconfig \$KUBECONFIG`, ``},
+		{` --(?:timeout|wait)[ =]\$PATIENCE`, ``},
+		{`\$(?:WORK|ROOT)/`, ``},
 	} {
 		command = regexp.MustCompile(change.old).ReplaceAllString(command, change.new)
 	}
