@@ -82,7 +82,7 @@ func (f *forecasts) forecastWorkload(w *boundWorkload) WorkloadMoves {
 		facts.Fleet = *f.fleet
 	}
 	schedule := decision.DecideSchedule(facts)
-	switch told.hindered, told.remedy = hindrance(schedule.Reason); {
+	switch told.hindered, told.remedy = scheduleHindrance(schedule.Reason); {
 	case told.hindered != "":
 		told.Notes = append(told.Notes, "It would not be rebalanced: "+told.hindered+".")
 		return told
@@ -111,9 +111,9 @@ func (f *forecasts) forecastWorkload(w *boundWorkload) WorkloadMoves {
 	return told
 }
 
-// hindrance says what keeps the hub from choosing clusters when it is asked, "" if
+// scheduleHindrance says what keeps the hub from choosing clusters when it is asked, "" if
 // nothing does, and what to do about it.
-func hindrance(reason decision.Reason) (why, remedy string) {
+func scheduleHindrance(reason decision.Reason) (why, remedy string) {
 	switch reason.Code {
 	case decision.Follows:
 		return reason.ToClause(), "Rebalance these: spec.requiredBy of its binding names them."

@@ -25,7 +25,7 @@ type WorkOptions struct {
 	// Health says that the health of all objects is reported.
 	Health bool
 	// State says that the status of each object is reported as it is, with what it means,
-	// whenever it changes, unless feedback rules ask for d.
+	// whenever it changes, unless feedback rules ask for it.
 	State bool
 	// Completes says that objects that have done what they are for are not applied any more,
 	// though no rule asks whether they have.
@@ -50,7 +50,7 @@ type WorkOptions struct {
 
 // ReadWorkOptions returns the options of a work, on top of those that the agent has for all. A work
 // that a binding made has the label of its permanent ID, which stands for all that Karmada's
-// users expect: the hubs of all versions set d.
+// users expect: the hubs of all versions set it.
 func ReadWorkOptions(work *workv1.ManifestWork, all HealthOptions) WorkOptions {
 	var o WorkOptions
 	if _, bound := work.Labels[workv1alpha1.LabelPermanentID]; bound {
@@ -69,7 +69,7 @@ func IsInterpreted(work *workv1.ManifestWork) bool {
 }
 
 // IsSuspended reports whether somebody wants nothing of the work to be written to the
-// member. It is no option of a plan: what is known of the objects outlasts d.
+// member. It is no option of a plan: what is known of the objects outlasts it.
 func IsSuspended(work *workv1.ManifestWork) bool {
 	return work.Annotations[workv1.AnnotationSuspendDispatching] == "true"
 }

@@ -156,7 +156,7 @@ func (c *BindingController) reconcileBinding(ctx context.Context, req ctrl.Reque
 		return ctrl.Result{}, markWithoutObject(c.Stages, req.NamespacedName, err)
 	}
 	pass := &bindingPass{by: c, binding: b, key: key, object: object, works: presentWorks{works, earlier}}
-	return pass.run(ctx)
+	return pass.runPhases(ctx)
 }
 
 // readBindingObject returns the object of a binding; nil if it is gone, and the binding about

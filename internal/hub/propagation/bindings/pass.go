@@ -55,9 +55,9 @@ type bindingPass struct {
 // bindingPhase is a step of a pass over a binding.
 type bindingPhase func(*bindingPass, context.Context) error
 
-// run takes the pass from the binding to its works in clusters, and back to its status. It returns
+// runPhases takes the pass from the binding to its works in clusters, and back to its status. It returns
 // when to come back if nothing happens.
-func (p *bindingPass) run(ctx context.Context) (ctrl.Result, error) {
+func (p *bindingPass) runPhases(ctx context.Context) (ctrl.Result, error) {
 	for _, phase := range []bindingPhase{
 		(*bindingPass).scheduleClusters,
 		(*bindingPass).deliverWorks, // renders, stages and dispatches them, those of some clusters at a time
