@@ -243,36 +243,38 @@ func JoinGuard(h Hub) []render.Object {
 			admissionv1ac.Validation().
 				WithExpression(fmt.Sprintf("object.metadata.?managedFields.orValue([]).size() <= 1 && %s <= %d", bytesOfFields("object"), 64<<10)).
 				WithMessage("who asks to join may set no metadata.managedFields but his own entry, of at most 65536 bytes"),
-			admissionv1ac.Validation().
-				WithExpression(fmt.Sprintf("request.resource.group != '%s' || object.spec.request.size() <= %d", certificatesv1.GroupName, 16<<10)).
-				WithMessage("the certificate request of a cluster has at most 16384 bytes"),
+			joinRule(certificatesv1.GroupName, "the certificate request of a cluster has at most 16384 bytes", "object.spec.request.size() <= %d", 16<<10),
+			// API servers take any text for a name, and for what a name is generated from.
+			joinRule(certificatesv1.GroupName, "metadata.name and metadata.generateName of the certificate request of a cluster have at most 253 characters, "+
+				"which are a-z, 0-9, - and . and begin with a letter or digit",
+				"[object.metadata.name, object.metadata.?generateName.orValue('')].all(n, n.size() <= 253 && n.matches('^([a-z0-9][-.a-z0-9]*)?$'))"),
 			// Others count the requests with the label of a cluster, its agent of Open Cluster
 			// Management among them.
-			admissionv1ac.Validation().
-				WithExpression(fmt.Sprintf("request.resource.group != '%[1]s' || !('%[2]s' in request.userInfo.?groups.orValue([])) || !object.metadata.?labels[?'%[3]s'].hasValue() || "+
-					"'%[4]s' + object.metadata.labels['%[3]s'] in request.userInfo.groups", certificatesv1.GroupName, clusterv1.GroupManagedClusters, clusterv1.LabelClusterName, clusterv1.UserPrefix)).
-				WithMessage("the agent of a cluster may label certificate requests with the name of its own cluster only"),
-			admissionv1ac.Validation().
-				WithExpression(fmt.Sprintf("request.resource.group != '%s' || object.metadata.?annotations.orValue({}).all(k, k.startsWith('agent.open-cluster-management.io/') || k in [%s])",
-					clusterv1.GroupName, strings.Join(own, ", "))).
-				WithMessage(fmt.Sprintf("who asks to join may set no annotations but those that begin with agent.open-cluster-management.io/, %s, %s and %s",
-					fleetv1alpha1.AnnotationHubURL, fleetv1alpha1.AnnotationAgentID, corev1.LastAppliedConfigAnnotation)),
+			joinRule(certificatesv1.GroupName, "the agent of a cluster may label certificate requests with the name of its own cluster only",
+				"!('%[1]s' in request.userInfo.?groups.orValue([])) || !object.metadata.?labels[?'%[2]s'].hasValue() || '%[3]s' + object.metadata.labels['%[2]s'] in request.userInfo.groups",
+				clusterv1.GroupManagedClusters, clusterv1.LabelClusterName, clusterv1.UserPrefix),
+			joinRule(clusterv1.GroupName, fmt.Sprintf("who asks to join may set no annotations but those that begin with agent.open-cluster-management.io/, %s, %s and %s",
+				fleetv1alpha1.AnnotationHubURL, fleetv1alpha1.AnnotationAgentID, corev1.LastAppliedConfigAnnotation),
+				"object.metadata.?annotations.orValue({}).all(k, k.startsWith('agent.open-cluster-management.io/') || k in [%s])", strings.Join(own, ", ")),
 			// After five of these times without a heartbeat, the hub says that the cluster is not
 			// heard of.
-			admissionv1ac.Validation().
-				WithExpression(fmt.Sprintf("request.resource.group != '%s' || object.?spec.?leaseDurationSeconds.orValue(0) <= %d", clusterv1.GroupName, leaseOfJoinerSecondsMax)).
-				WithMessage(fmt.Sprintf("who asks to join may set at most %d for leaseDurationSeconds", leaseOfJoinerSecondsMax)),
+			joinRule(clusterv1.GroupName, fmt.Sprintf("who asks to join may set at most %d for leaseDurationSeconds", leaseOfJoinerSecondsMax),
+				"object.?spec.?leaseDurationSeconds.orValue(0) <= %d", leaseOfJoinerSecondsMax),
 			joinerSets("taints", 16<<10, "e.key", "e.?value.orValue('')"),
 			joinerSets("managedClusterClientConfigs", 64<<10, "e.url", "e.?caBundle.orValue('')")))
+}
+
+// joinRule is the rule that what is created of an API group is as an expression says.
+func joinRule(group, message, expression string, arguments ...any) *admissionv1ac.ValidationApplyConfiguration {
+	return admissionv1ac.Validation().WithMessage(message).
+		WithExpression(fmt.Sprintf("request.resource.group != '%s' || ", group) + fmt.Sprintf(expression, arguments...))
 }
 
 // joinerSets is the rule that a list in the spec of a new ManagedCluster has few entries,
 // and texts of so many bytes together.
 func joinerSets(list string, bytes int, texts ...string) *admissionv1ac.ValidationApplyConfiguration {
-	return admissionv1ac.Validation().
-		WithExpression(fmt.Sprintf("request.resource.group != '%[1]s' || %[2]s.size() <= 64 && %[2]s.map(e, %[3]s).sum() <= %[4]d",
-			clusterv1.GroupName, "object.?spec.?"+list+".orValue([])", bytesOf(texts...), bytes)).
-		WithMessage(fmt.Sprintf("who asks to join may set at most 64 %s of together at most %d bytes", list, bytes))
+	return joinRule(clusterv1.GroupName, fmt.Sprintf("who asks to join may set at most 64 %s of together at most %d bytes", list, bytes),
+		"%[1]s.size() <= 64 && %[1]s.map(e, %[2]s).sum() <= %[3]d", "object.?spec.?"+list+".orValue([])", bytesOf(texts...), bytes)
 }
 
 // WorkGuardName is the name of the guard of ManifestWorks and of its binding.
