@@ -50,6 +50,7 @@ func TestAMemberDoesNotChooseWhatItIsSent(t *testing.T) {
 	t.Run("by events", func(t *testing.T) { recordsLargeEvents(t, h) })
 	t.Run("by what it sends before it is accepted", func(t *testing.T) { joinsWithMegabytes(t, h) })
 	t.Run("by names of its requests", func(t *testing.T) { joinsUnderStrangeNames(t, h) })
+	t.Run("by requests that are not of clusters", func(t *testing.T) { asksForANode(t, h) })
 	t.Run("by sending a token elsewhere", func(t *testing.T) { redirectsToken(t, h) })
 	t.Run("by the marks of its works", func(t *testing.T) { changesItsWorks(t, h) })
 }

@@ -62,3 +62,22 @@ func joinsUnderStrangeNames(t *testing.T, h *hub) {
 		}
 	}
 }
+
+// asksForANode has a bootstrap token of clusters, which API servers take for one of nodes, too, ask for
+// what hubs may sign for nodes without an administrator.
+func asksForANode(t *testing.T, h *hub) {
+	as, request := mayAskForCertificates(t, h, "noder")
+	for _, signer := range []string{
+		certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.KubeletServingSignerName, "example.com/signer",
+	} {
+		csr := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{GenerateName: "named-"}, Spec: *request.DeepCopy()}
+		csr.Spec.SignerName = signer
+		refusedWith(t, "a certificate request of a bootstrap token for signer "+signer, as.Create(t.Context(), csr), "may be requested only")
+	}
+	// Agents ask for the certificates of their add-ons.
+	csr := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{GenerateName: "addon-canary-"}, Spec: *request.DeepCopy()}
+	csr.Spec.SignerName = "example.com/signer"
+	if err := h.agent(t, "canary").Create(t.Context(), csr, client.DryRunAll); err != nil {
+		t.Errorf("an agent may not ask for a certificate of another signer: %v", err)
+	}
+}

@@ -129,7 +129,8 @@ func joinsWithMegabytes(t *testing.T, h *hub) {
 		"the mark of those whom an acceptor registers": {func(mc *clusterv1.ManagedCluster) {
 			mc.Annotations = map[string]string{clusterv1.AnnotationRegisteredByAcceptor: "true"}
 		}, "no annotations but those that begin with agent.open-cluster-management.io/"},
-		"a heartbeat of days": {func(mc *clusterv1.ManagedCluster) { mc.Spec.LeaseDurationSeconds = 1 << 20 }, "at most 300 for leaseDurationSeconds"},
+		"a heartbeat of days":              {func(mc *clusterv1.ManagedCluster) { mc.Spec.LeaseDurationSeconds = 1 << 20 }, "at most 300 for leaseDurationSeconds"},
+		"a heartbeat of less than no time": {func(mc *clusterv1.ManagedCluster) { mc.Spec.LeaseDurationSeconds = -1 }, "no negative number"},
 		"a certificate": {func(mc *clusterv1.ManagedCluster) {
 			mc.Spec.ManagedClusterClientConfigs = []clusterv1.ClientConfig{{URL: "https://x:6443", CABundle: make([]byte, 64<<10)}}
 		}, "managedClusterClientConfigs"},

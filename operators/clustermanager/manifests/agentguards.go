@@ -248,6 +248,9 @@ func JoinGuard(h Hub) []render.Object {
 			joinRule(certificatesv1.GroupName, "metadata.name and metadata.generateName of the certificate request of a cluster have at most 253 characters, "+
 				"which are a-z, 0-9, - and . and begin with a letter or digit",
 				"[object.metadata.name, object.metadata.?generateName.orValue('')].all(n, n.size() <= 253 && n.matches('^([a-z0-9][-.a-z0-9]*)?$'))"),
+			// Bootstrap tokens are in the group of those that make nodes of the hub, too.
+			joinRule(certificatesv1.GroupName, "with a bootstrap token of clusters, certificates of the signer "+certificatesv1.KubeAPIServerClientSignerName+" may be requested only",
+				"!('%s' in request.userInfo.?groups.orValue([])) || object.spec.signerName == '%s'", clusterv1.GroupBootstrappers, certificatesv1.KubeAPIServerClientSignerName),
 			// Others count the requests with the label of a cluster, its agent of Open Cluster
 			// Management among them.
 			joinRule(certificatesv1.GroupName, "the agent of a cluster may label certificate requests with the name of its own cluster only",
@@ -258,8 +261,8 @@ func JoinGuard(h Hub) []render.Object {
 				"object.metadata.?annotations.orValue({}).all(k, k.startsWith('agent.open-cluster-management.io/') || k in [%s])", strings.Join(own, ", ")),
 			// After five of these times without a heartbeat, the hub says that the cluster is not
 			// heard of.
-			joinRule(clusterv1.GroupName, fmt.Sprintf("who asks to join may set at most %d for leaseDurationSeconds", leaseOfJoinerSecondsMax),
-				"object.?spec.?leaseDurationSeconds.orValue(0) <= %d", leaseOfJoinerSecondsMax),
+			joinRule(clusterv1.GroupName, fmt.Sprintf("who asks to join may set at most %d for leaseDurationSeconds, and no negative number", leaseOfJoinerSecondsMax),
+				"object.?spec.?leaseDurationSeconds.orValue(0) <= %d && object.?spec.?leaseDurationSeconds.orValue(0) >= 0", leaseOfJoinerSecondsMax),
 			joinerSets("taints", 16<<10, "e.key", "e.?value.orValue('')"),
 			joinerSets("managedClusterClientConfigs", 64<<10, "e.url", "e.?caBundle.orValue('')")))
 }
