@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -94,6 +95,18 @@ func TestBoundTokens(t *testing.T) {
 		h.create(t, cluster("edge-bound", false))
 		bound := token("bound0", group+":name:edge-bound")
 		h.undecided(t, edge, h.ask(t, bound, subjectOf("edge-bound", "one"), "edge-bound", nil))
+	})
+	t.Run("a cluster named like the namespace of a tenant", func(t *testing.T) {
+		h.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "edge-tenant"}}, cluster("edge-tenant", false))
+		h.refused(t, h.ask(t, edge, subjectOf("edge-tenant", "one"), "edge-tenant", nil), policy.ReasonNotAutomatic)
+		if h.get(t, "edge-tenant").Spec.HubAcceptsClient {
+			t.Error("the hub accepts the cluster by itself, which gets hold of the namespace")
+		}
+	})
+	t.Run("a cluster whose namespace was prepared", func(t *testing.T) {
+		h.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "edge-ready", Labels: map[string]string{clusterv1.LabelClusterName: "edge-ready"}}},
+			cluster("edge-ready", false))
+		h.approved(t, h.ask(t, edge, subjectOf("edge-ready", "one"), "edge-ready", nil))
 	})
 	t.Run("a cluster that an administrator accepted", func(t *testing.T) {
 		h.create(t, cluster("edge-mine", true))

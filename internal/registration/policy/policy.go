@@ -28,7 +28,8 @@ const (
 	// pending, for an administrator to look at, and are told about.
 	Refuse RequestVerdict = "Refuse"
 	// Approve is for requests that may be approved now. A renewal needs the
-	// permission to renew besides, see NotAuthorized.
+	// permission to renew besides, see NotAuthorized, and a cluster that is to be
+	// accepted a namespace that is nobody else's, see NamespaceTaken.
 	Approve RequestVerdict = "Approve"
 )
 
@@ -165,6 +166,15 @@ func DecideRequest(request SigningRequest, cluster ClusterFacts, automatic AutoA
 func (d RequestDecision) NotAuthorized(user, cluster string) RequestDecision {
 	return d.withVerdict(Refuse, ReasonNotAuthorized, fmt.Sprintf(
 		"user %q may not renew certificates of cluster %q (managedclusters/clientcertificates)", user, cluster))
+}
+
+// NamespaceTaken turns the approval of a first request into a refusal, for a cluster that nobody
+// has accepted, whose name is that of a namespace which the hub has not made for it: once it is
+// accepted, what somebody sends from there is taken back from all clusters.
+func (d RequestDecision) NamespaceTaken(cluster string) RequestDecision {
+	return d.withVerdict(Refuse, ReasonNotAutomatic, fmt.Sprintf(
+		"the hub has a namespace %[1]q that may be somebody else's, so an administrator has to accept cluster %[1]q or, "+
+			"if the namespace is intended for it, label it: kubectl label namespace %[1]s %[2]s=%[1]s", cluster, clusterv1.LabelClusterName))
 }
 
 func (d RequestDecision) decideRenewal(request SigningRequest, cluster ClusterFacts) RequestDecision {

@@ -34,9 +34,10 @@ const (
 	// server forgets approved ones after an hour and others after a day. An agent
 	// makes at most clusterv1.CSRsPerAgentMax.
 	RequestsMax = 3 * clusterv1.CSRsPerAgentMax
-	// permissionRetry is when a requester is asked about again who lacks a
-	// permission, which is not watched.
-	permissionRetry = time.Minute
+	// unwatchedRetry is when a request is looked at again whose requester lacks a
+	// permission, or whose cluster has the name of somebody's namespace: neither is
+	// watched.
+	unwatchedRetry = time.Minute
 	// reasonFlood is the reason of the event about more than that.
 	reasonFlood = "CertificateRequestFlood"
 	// labelAddOn is on the requests of add-ons.
@@ -46,7 +47,8 @@ const (
 // CSRApprovalDeps is what the controller needs.
 type CSRApprovalDeps struct {
 	Client client.Client
-	// Live reads requests that are approved whole, as the cache does not have them.
+	// Live reads requests that are approved whole, and the namespaces of others: the cache
+	// has neither.
 	Live   client.Reader
 	Clock  clock.PassiveClock
 	Events events.EventRecorder
@@ -95,27 +97,61 @@ func (c *CSRApprovalController) Reconcile(ctx context.Context, req ctrl.Request)
 			csr.Spec.Username, RequestsMax, name)})
 		return ctrl.Result{}, nil
 	}
-	decision := policy.DecideRequest(policyRequest(csr), clusterFacts(mc, exists), c.Automatic)
-	if decision.Verdict == policy.Approve && decision.Kind == policy.Renewal {
-		allowed, err := c.mayRenew(ctx, csr, name)
-		if err != nil {
-			return ctrl.Result{}, err
-		}
-		if !allowed {
-			decision = decision.NotAuthorized(csr.Spec.Username, name)
-		}
+	decision, err := c.decideRequest(ctx, csr, mc, exists)
+	if err != nil {
+		return ctrl.Result{}, err
 	}
 	c.verdicts.WithLabelValues(string(decision.Verdict), string(decision.Kind)).Inc()
 	switch decision.Verdict {
 	case policy.Refuse:
 		c.warnRefused(csr, mc, decision)
-		if decision.Reason == policy.ReasonNotAuthorized {
-			return ctrl.Result{RequeueAfter: permissionRetry}, nil
+		if decision.Reason == policy.ReasonNotAuthorized || decision.Reason == policy.ReasonNotAutomatic {
+			return ctrl.Result{RequeueAfter: unwatchedRetry}, nil
 		}
 	case policy.Approve:
 		return ctrl.Result{}, c.approveRequest(ctx, csr, mc, decision)
 	}
 	return ctrl.Result{}, nil
+}
+
+// decideRequest decides about a request by what is known of its cluster, and by what only the API
+// server knows.
+func (c *CSRApprovalController) decideRequest(
+	ctx context.Context, csr *certificatesv1.CertificateSigningRequest, mc *clusterv1.ManagedCluster, exists bool,
+) (policy.RequestDecision, error) {
+	decision := policy.DecideRequest(policyRequest(csr), clusterFacts(mc, exists), c.Automatic)
+	switch {
+	case decision.Verdict != policy.Approve:
+	case decision.Kind == policy.Renewal:
+		allowed, err := c.mayRenew(ctx, csr, mc.Name)
+		if err != nil {
+			return policy.RequestDecision{}, err
+		}
+		if !allowed {
+			return decision.NotAuthorized(csr.Spec.Username, mc.Name), nil
+		}
+	case !mc.Spec.HubAcceptsClient:
+		taken, err := c.isNamespaceTaken(ctx, mc.Name)
+		if err != nil {
+			return policy.RequestDecision{}, err
+		}
+		if taken {
+			return decision.NamespaceTaken(mc.Name), nil
+		}
+	}
+	return decision, nil
+}
+
+// isNamespaceTaken reports whether the hub has a namespace of the name of a cluster that it has not made for it.
+// It asks the API server, as the cache has the namespaces of clusters only.
+func (c *CSRApprovalController) isNamespaceTaken(ctx context.Context, cluster string) (bool, error) {
+	namespace := &corev1.Namespace{}
+	if err := c.Live.Get(ctx, client.ObjectKey{Name: cluster}, namespace); apierrors.IsNotFound(err) {
+		return false, nil
+	} else if err != nil {
+		return false, fmt.Errorf("reading Namespace %q, to find out whether it is for the cluster of this name: %w", cluster, err)
+	}
+	return namespace.Labels[clusterv1.LabelClusterName] != cluster, nil
 }
 
 // approveRequest approves a request. For a first one, it accepts the cluster before:
