@@ -27,6 +27,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	"github.com/capstan-io/capstan/internal/kube/access"
+	"github.com/capstan-io/capstan/internal/registration/boundtoken"
 )
 
 // +kubebuilder:rbac:groups=certificates.k8s.io,resources=certificatesigningrequests,verbs=list;watch
@@ -147,9 +148,19 @@ func (l *requestLimiter) Handle(ctx context.Context, request admission.Request) 
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &result}}
 }
 
-// checkWaitingLimit refuses a request if there are enough that wait. Who may accept its cluster could
-// approve them instead, and is not limited.
+// checkWaitingLimit refuses a request in the name of a cluster that the token of its user is not for, which
+// would count for the cluster, and any request if there are enough that wait. Who may accept
+// its cluster could approve them instead, and is not limited.
 func (l *requestLimiter) checkWaitingLimit(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, request admission.Request) error {
+	cluster := csr.Labels[clusterv1.LabelClusterName]
+	refused := func(why error) error {
+		return apierrors.NewForbidden(schema.GroupResource{Group: certificatesv1.GroupName, Resource: "certificatesigningrequests"}, csr.Name, why)
+	}
+	bounds := boundtoken.BoundsOf(request.UserInfo.Username, request.UserInfo.Groups)
+	if cluster != "" && !bounds.AllowsCluster(cluster) {
+		return refused(fmt.Errorf("the token of user %q is bound to other cluster names than %q: %s; ask for one of these, or with another token",
+			request.UserInfo.Username, cluster, bounds))
+	}
 	name := cmp.Or(csr.Name, string(request.UID)) // which an API server may make after the webhooks
 	exceeded, err := l.tally.admitWithinBounds(ctx, name, ptr.Deref(request.DryRun, false), l.requestBounds(csr, request.UserInfo))
 	if err != nil {
@@ -158,7 +169,6 @@ func (l *requestLimiter) checkWaitingLimit(ctx context.Context, csr *certificate
 	if exceeded == nil {
 		return nil
 	}
-	cluster := csr.Labels[clusterv1.LabelClusterName]
 	whose := fmt.Sprintf("of user %q", request.UserInfo.Username)
 	switch exceeded.key {
 	case keyOfJoiners:
@@ -166,10 +176,8 @@ func (l *requestLimiter) checkWaitingLimit(ctx context.Context, csr *certificate
 	case keyOfCluster(cluster):
 		whose = fmt.Sprintf("in the name of cluster %q, which its agents have not made,", cluster)
 	}
-	refuse := func(missing error) error {
-		return apierrors.NewForbidden(schema.GroupResource{Group: certificatesv1.GroupName, Resource: "certificatesigningrequests"}, csr.Name, fmt.Errorf(
-			"%d certificate requests %s wait for approval, and there may not be more: approve, deny or delete some of them, "+
-				"which \"kubectl get csr\" lists; creating more requires a permission: %w", exceeded.limit, whose, missing))
-	}
-	return requirePermission(ctx, l.access, acceptAttributes(cluster), refuse)
+	return requirePermission(ctx, l.access, acceptAttributes(cluster), func(missing error) error {
+		return refused(fmt.Errorf("%d certificate requests %s wait for approval, and there may not be more: approve, deny or delete some of them, "+
+			"which \"kubectl get csr\" lists; creating more requires a permission: %w", exceeded.limit, whose, missing))
+	})
 }

@@ -163,6 +163,22 @@ func TestNobodyElseFillsTheNameOfACluster(t *testing.T) {
 	l.wants("", l.asks(agentNamed("c", "one"), "renewal", "c"))
 }
 
+// TestABoundTokenFillsNoOtherName has a token that is bound to names ask in the name of another cluster,
+// as often as requests may wait for that.
+func TestABoundTokenFillsNoOtherName(t *testing.T) {
+	l := newLimiter(t, 1000, false)
+	edge := token("edge00")
+	edge.groups = append(edge.groups, clusterv1.GroupBootstrappers+":prefix:edge-:x")
+	for i := range requestsForClusterMax {
+		l.wants(`bound to other cluster names than "prod-1": edge-*`, l.asks(edge, fmt.Sprint("e-", i), "prod-1"))
+	}
+	l.wants("", l.asks(token("prod00"), "prod-1", "prod-1"))
+	l.wants("", l.asks(edge, "edge-1", "edge-1"))
+	l.wants("", l.asks(edge, "unlabelled", ""))
+	edge.groups = append(edge.groups, clusterv1.GroupBootstrappers+":name:prod-1")
+	l.wants("", l.asks(edge, "prod-1b", "prod-1"))
+}
+
 func TestRequestsOfAnAgentAreLimited(t *testing.T) {
 	l := newLimiter(t, 0, false) // whatever the limit of others is
 	for i := range requestsOfAgentMax {
