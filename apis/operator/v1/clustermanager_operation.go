@@ -27,8 +27,9 @@ const (
 	// AnnotationMaxUnacceptedClusters on a ClusterManager is how many clusters that
 	// nobody has accepted yet one user or bootstrap token may have on the hub, and how
 	// many certificate requests of clusters that nobody has decided about: a number
-	// such as "50", or "0" for no limit. Who may accept clusters has none.
-	// Default: MaxUnacceptedClustersDefault.
+	// such as "50", or "0" for no limit. Clusters that the hub has accepted by itself
+	// because of a bootstrap token count for the token. Who may accept clusters has no
+	// limit. Default: MaxUnacceptedClustersDefault.
 	AnnotationMaxUnacceptedClusters = "fleet.capstan.io/max-unaccepted-clusters"
 	// AnnotationMaxRequestsPerUser on a ClusterManager is how many requests for the
 	// Cluster API one user may have under way at a time, and as many watches: a number

@@ -42,13 +42,17 @@ func (c *createCommand) describeLimits(ctx context.Context, hub client.Client) s
 		accepts = "the hub accepts " + they + " automatically"
 	}
 	text := fmt.Sprintf("%s may ask to join with this token %s; %s.", who, until, accepts)
+	may := "may wait for acceptance at a time"
+	if c.autoAccept {
+		may = "may join with it" // those that wait count, too
+	}
 	limit, known := unacceptedLimit(ctx, hub)
 	switch {
 	case limit == 0 || c.hasExactNames() && len(c.names) <= limit:
 	case known:
-		text += fmt.Sprintf(" Up to %d clusters may wait for acceptance at a time.", limit)
+		text += fmt.Sprintf(" Up to %d clusters %s.", limit, may)
 	default:
-		text += fmt.Sprintf(" Unless the hub has another limit, up to %d clusters may wait for acceptance at a time.", limit)
+		text += fmt.Sprintf(" Unless the hub has another limit, up to %d clusters %s.", limit, may)
 	}
 	return text
 }

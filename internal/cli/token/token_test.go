@@ -126,7 +126,7 @@ func TestWhatATokenIsLimitedTo(t *testing.T) {
 			reason: "the annotation says so", hub: manager("50", operatorv1.InstallModeDefault),
 			change: func(c *createCommand) { c.ttl, c.names, c.autoAccept = 0, []string{"edge-*", "member1"}, true },
 			want: "Clusters edge-*, member1 may ask to join with this token forever; the hub accepts them automatically. " +
-				"Up to 50 clusters may wait for acceptance at a time.",
+				"Up to 50 clusters may join with it.",
 		},
 		"no limit": {
 			reason: "there is nothing to say", hub: manager("0", operatorv1.InstallModeDefault),

@@ -54,7 +54,7 @@ func BoundsOf(user string, groups []string) Bounds {
 		switch {
 		case !ok:
 		case group == clusterv1.GroupBootstrapAutoAccept:
-			b.accept = isToken(user)
+			b.accept = IsTokenUser(user)
 		default:
 			b.bound = true
 			if pattern, ok := patternOf(what); ok {
@@ -66,9 +66,9 @@ func BoundsOf(user string, groups []string) Bounds {
 	return b
 }
 
-// isToken reports whether a user is the holder of a bootstrap token, by the whole name: who
+// IsTokenUser reports whether a user is the holder of a bootstrap token, by the whole name: who
 // comes in another way may have one that begins alike.
-func isToken(user string) bool {
+func IsTokenUser(user string) bool {
 	id, is := strings.CutPrefix(user, api.BootstrapUserPrefix)
 	return is && util.IsValidBootstrapTokenID(id)
 }

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	"github.com/capstan-io/capstan/internal/registration/boundtoken"
 )
 
 // +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=managedclusters,verbs=list;watch
@@ -46,9 +47,10 @@ func namesAwaiting(user string) string {
 		strings.ReplaceAll(clusterv1.AnnotationAwaitingAcceptance, ".", `\.`), clusterv1.AwaitingMark(user))
 }
 
-// checkWaitingClusters limits how many clusters that wait for acceptance come from one user:
-// a bootstrap token could otherwise fill the hub with them. Who may accept them
-// is not limited, and below the limit nobody is asked about.
+// checkWaitingClusters limits how many clusters come from one user that wait for acceptance,
+// or that the hub has accepted by itself for a bootstrap token: whoever has one could
+// otherwise fill the hub with them. Who may accept them is not limited, and below the
+// limit nobody is asked about.
 func (v *clusterValidator) checkWaitingClusters(ctx context.Context, user, cluster string) error {
 	if v.maxUnaccepted == 0 {
 		return nil
@@ -64,14 +66,18 @@ func (v *clusterValidator) checkWaitingClusters(ctx context.Context, user, clust
 	if admitted {
 		return nil
 	}
+	counted := ""
+	if boundtoken.IsTokenUser(user) {
+		counted = ". Those that the hub has accepted automatically count, too: let others join with another token"
+	}
 	return requirePermission(ctx, v.access, acceptAttributes(cluster), func(missing error) error {
 		return forbiddenError(clustersResource, cluster, fmt.Errorf(
-			"%d clusters of user %q wait for acceptance, and there may not be more: accept or delete some of them, which \"kubectl get managedclusters -o jsonpath='%s'\" lists; creating more requires a permission: %w",
-			v.maxUnaccepted, user, namesAwaiting(user), missing))
+			"%d clusters of user %q wait for acceptance, and there may not be more: accept or delete some of them, which \"kubectl get managedclusters -o jsonpath='%s'\" lists%s; creating more requires a permission: %w",
+			v.maxUnaccepted, user, namesAwaiting(user), counted, missing))
 	})
 }
 
-// waitingClusters knows how many clusters of each user wait for acceptance.
+// waitingClusters knows how many clusters count for the limit of each user.
 type waitingClusters struct {
 	*waitTally
 	limit int
@@ -91,16 +97,29 @@ func watchWaitingClusters(ctx context.Context, clients metadata.Interface, limit
 	return &waitingClusters{waitTally: newWaitTally("clusters wait for acceptance", clock, shown, synced), limit: limit}
 }
 
-// keepMark keeps the name of a cluster and the mark of whom it waits for.
+// keepMark keeps the name of a cluster and the mark of the user for whom it counts.
 func keepMark(object any) (any, error) {
 	full, is := object.(*metav1.PartialObjectMetadata)
 	if !is {
 		return object, nil
 	}
-	if mark := clusterv1.AwaitingMarkOf(full); mark != "" {
+	if mark := countedFor(full); mark != "" {
 		return keepTallyKeys(full.ObjectMeta, mark), nil
 	}
 	return keepTallyKeys(full.ObjectMeta), nil
+}
+
+// countedFor returns the mark of the user for whose limit a cluster counts, "" if there is none: while it
+// waits for acceptance, and for good if the hub accepted it by itself because of a bootstrap
+// token, as nobody has looked at it then either. Users whom an administrator has named
+// (autoApproveUsers) are not limited in what is accepted.
+func countedFor(cluster metav1.Object) string {
+	annotations := cluster.GetAnnotations()
+	requester := annotations[clusterv1.AnnotationJoinRequestedBy]
+	if annotations[clusterv1.AnnotationAutomaticallyAcceptedOn] != "" && boundtoken.IsTokenUser(requester) {
+		return clusterv1.AwaitingMark(requester)
+	}
+	return clusterv1.AwaitingMarkOf(cluster)
 }
 
 // admitWaiting reports whether a cluster may be made for the user of the mark, and counts it from

@@ -170,6 +170,36 @@ func TestClustersWithTheLabelOfAnEarlierReleaseAreCounted(t *testing.T) {
 	w.tries(t, "anna", "another", false)
 }
 
+// TestWhatATokenHasAcceptedIsBounded has a bootstrap token whose clusters the hub accepts by itself ask for
+// one after the other, each of which waits for a moment only.
+func TestWhatATokenHasAcceptedIsBounded(t *testing.T) {
+	const token, named = "system:bootstrap:edge00", "system:serviceaccount:open-cluster-management:agent-registration-bootstrap"
+	w, _ := waitingOf(t, 2, nil)
+	accepted := func(name, requester string) {
+		t.Helper()
+		kept, err := keepMark(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{
+			clusterv1.AnnotationJoinRequestedBy: requester, clusterv1.AnnotationAutomaticallyAcceptedOn: "2026-01-01T00:00:00Z",
+		}}})
+		if err == nil {
+			err = w.shown.Update(kept)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"edge-1", "edge-2"} {
+		w.tries(t, clusterv1.AwaitingMark(token), name, true)
+		w.shows(t, name, clusterv1.AwaitingMark(token))
+		accepted(name, token)
+	}
+	w.tries(t, clusterv1.AwaitingMark(token), "edge-3", false)
+	w.tries(t, clusterv1.AwaitingMark("system:bootstrap:edge01"), "edge-3", true)
+	for _, name := range []string{"one", "two", "three"} { // of a user whom an administrator has named
+		w.tries(t, clusterv1.AwaitingMark(named), name, true)
+		accepted(name, named)
+	}
+}
+
 // TestTheAdviceListsWhoWaits evaluates the path as kubectl does.
 func TestTheAdviceListsWhoWaits(t *testing.T) {
 	path := jsonpath.New("advice").AllowMissingKeys(true)
