@@ -125,7 +125,7 @@ func (a *acceptCommand) acceptCluster(ctx context.Context, name string) error {
 		return err
 	}
 	for _, refused := range p.refused {
-		fmt.Fprintf(a.session.ErrOut, "Warning: the request %s of %s is left alone: %s\n", refused.Request.Name, columns.OneLine(refused.Request.Spec.Username), columns.OneLine(refused.Why))
+		fmt.Fprintf(a.session.ErrOut, "Warning: the request %s of %s is left alone: %s\n", requests.PrintableName(refused.Request), columns.OneLine(refused.Request.Spec.Username), columns.OneLine(refused.Why))
 	}
 	if len(p.approve) == 0 && !p.accept {
 		fmt.Fprintf(a.session.Out, "cluster %q is already accepted, and no request is pending\n", name)
@@ -204,7 +204,7 @@ func (a *acceptCommand) approveAll(ctx context.Context, all []requests.ReadyRequ
 		if err := a.approveRequest(ctx, ready.Request); err != nil {
 			return fmt.Errorf("approve the request %q: %w", ready.Request.Name, err)
 		}
-		a.printChange("certificatesigningrequest.certificates.k8s.io/%s approved", ready.Request.Name)
+		a.printChange("certificatesigningrequest.certificates.k8s.io/%s approved", requests.PrintableName(ready.Request))
 	}
 	return nil
 }

@@ -113,7 +113,7 @@ func (d *denyCommand) denyCluster(ctx context.Context, name string) error {
 		if err := d.denyRequest(ctx, request); err != nil {
 			return fmt.Errorf("deny the request %q: %w", request.Name, err)
 		}
-		fmt.Fprintf(d.session.Out, "certificatesigningrequest.certificates.k8s.io/%s denied%s\n", request.Name, d.mode.Suffix())
+		fmt.Fprintf(d.session.Out, "certificatesigningrequest.certificates.k8s.io/%s denied%s\n", requests.PrintableName(request), d.mode.Suffix())
 		done++
 	}
 	switch {
@@ -132,7 +132,7 @@ func revokeNeededError(cluster string, waiting []certificatesv1.CertificateSigni
 	if len(waiting) > 0 {
 		var names []string
 		for i := range waiting {
-			names = append(names, waiting[i].Name)
+			names = append(names, requests.PrintableName(&waiting[i]))
 		}
 		next += fmt.Sprintf(" To deny only the pending request: \"kubectl certificate deny %s\".", strings.Join(names, " "))
 	}

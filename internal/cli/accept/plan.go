@@ -96,7 +96,7 @@ func (f acceptanceFacts) withChosen(p acceptancePlan) (acceptancePlan, error) {
 	}
 	for _, refused := range f.requests.Refused {
 		if refused.Request.Name == f.chosen {
-			return acceptancePlan{}, exit.Next(fmt.Errorf("request %q must not be approved: %s", f.chosen, refused.Why), "Deny it with \"kubectl certificate deny %s\".", f.chosen)
+			return acceptancePlan{}, exit.Next(fmt.Errorf("request %q must not be approved: %s", f.chosen, refused.Why), "Deny it with \"kubectl certificate deny %s\".", requests.PrintableName(refused.Request))
 		}
 	}
 	return acceptancePlan{}, exit.Next(fmt.Errorf("cluster %q has no pending request %q", f.cluster.Name, f.chosen),
@@ -157,7 +157,7 @@ func (f acceptanceFacts) withoutRequest() error {
 	case len(f.requests.Refused) > 0:
 		var why []string
 		for _, refused := range f.requests.Refused {
-			why = append(why, columns.OneLine(fmt.Sprintf("%s by %s: %s", refused.Request.Name, refused.Request.Spec.Username, refused.Why)))
+			why = append(why, columns.OneLine(fmt.Sprintf("%s by %s: %s", requests.PrintableName(refused.Request), refused.Request.Spec.Username, refused.Why)))
 		}
 		return exit.Next(fmt.Errorf("none of the requests for cluster %q may be approved:\n%s", f.cluster.Name, "  "+strings.Join(why, "\n  ")),
 			"Find out who made them. \"capstan deny %s\" denies them.", f.cluster.Name)
@@ -210,6 +210,6 @@ func identifyCluster(cluster *clusterv1.ManagedCluster, now time.Time) string {
 
 // whoAsks says all by which an administrator recognizes a request.
 func whoAsks(ready requests.ReadyRequest, now time.Time) string {
-	return fmt.Sprintf("%s: agent %s with the key %s, requested by %s %s ago", ready.Request.Name, ready.Agent, ready.Key,
+	return fmt.Sprintf("%s: agent %s with the key %s, requested by %s %s ago", requests.PrintableName(ready.Request), ready.Agent, ready.Key,
 		columns.OneLine(ready.Request.Spec.Username), duration.HumanDuration(now.Sub(ready.Request.CreationTimestamp.Time)))
 }

@@ -77,6 +77,30 @@ func TestACopiedRequestIsNotApproved(t *testing.T) {
 	}
 }
 
+// TestANameForgesNoFingerprint is a stranger whose request has a name that goes on like what we print of the
+// request of the agent.
+func TestANameForgesNoFingerprint(t *testing.T) {
+	const name, command = "c1-x: agent agent with the key sha256:00\n  c1-y", "x;reboot"
+	f := acceptanceFacts{cluster: &clusterv1.ManagedCluster{}, now: time.Now()}
+	f.cluster.Name = "c1"
+	f.requests = requests.Sort("c1", []certificatesv1.CertificateSigningRequest{*asks(t, name, "c1"), *asks(t, command, "c1")})
+	said := []string{whoAsks(requests.ReadyRequest{Request: asks(t, name, "c1"), Agent: "agent", Key: "sha256:11"}, f.now)}
+	for _, f.chosen = range []string{"", name, command} {
+		p, err := decideAcceptance(f)
+		if err == nil || len(p.approve) > 0 {
+			t.Errorf("request %q is chosen, and %d are to be approved", f.chosen, len(p.approve))
+		}
+		_, next, _ := strings.Cut(exit.FormatError(err), "\n")
+		said = append(said, next)
+	}
+	said = append(said, exit.FormatError(revokeNeededError("c1", []certificatesv1.CertificateSigningRequest{*asks(t, command, "c1")})))
+	for _, text := range said {
+		if strings.Contains(text, "with the key sha256:00") || strings.Contains(text, command) || strings.Contains(text, "\n  c1-y") {
+			t.Errorf("it says %s", text)
+		}
+	}
+}
+
 // TestARequestInThePlaceOfAnotherIsNotApproved is a request of the same name, made
 // after the administrator has seen the one before.
 func TestARequestInThePlaceOfAnotherIsNotApproved(t *testing.T) {

@@ -279,7 +279,7 @@ func (v *clusterView) printRequests(p *page) {
 	p.addTableRow("Name", "Age", "Requested By", "Key")
 	p.addTableRow("----", "---", "------------", "---")
 	for i := range pending {
-		p.addTableRow(pending[i].Name, p.formatAge(pending[i].CreationTimestamp.Time), pending[i].Spec.Username, orNone(keys[pending[i].Name]))
+		p.addTableRow(requests.PrintableName(&pending[i]), p.formatAge(pending[i].CreationTimestamp.Time), pending[i].Spec.Username, orNone(keys[pending[i].Name]))
 	}
 	p.flush()
 	fmt.Fprintln(p, "  The right one has the key that \"kubectl describe klusterlet\" shows on the cluster.")

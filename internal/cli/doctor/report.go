@@ -224,7 +224,7 @@ func (r *doctorReport) printClusterLines(b *strings.Builder) {
 func formatFinding(of diagnosis.State, f diagnosis.Finding) string {
 	text := columns.OneLine(f.Cause)
 	if f.Object != "" {
-		text = f.Object + ": " + text
+		text = columns.OneLine(f.Object) + ": " + text
 	}
 	if f.State != of {
 		text = stateMark(f.State) + " " + text

@@ -95,15 +95,15 @@ func singleErrorCode(err error) int {
 }
 
 // FormatError returns what to tell the user about an error: what went wrong, and on
-// the lines below it the next step; one after the other if there are several. What went wrong may
-// repeat what a member has written: all lines of it but the first are indented, so that none looks like one of ours.
+// the lines below it the next step; one after the other if there are several. Both may
+// repeat what a member has written: all their lines but the first are indented, so that none looks like one of ours.
 func FormatError(err error) string {
 	text := ""
 	for _, e := range splitErrors(err) {
 		text += "error: " + indentFurtherLines(e.Error()) + "\n"
 		var known *Error
 		if errors.As(e, &known) && known.Next != "" {
-			text += known.Next + "\n"
+			text += indentFurtherLines(known.Next) + "\n"
 		}
 	}
 	return text

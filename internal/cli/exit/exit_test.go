@@ -55,9 +55,9 @@ func TestCodesAndTexts(t *testing.T) {
 func TestAMemberForgesNoLine(t *testing.T) {
 	t.Parallel()
 	said := errors.New("no\nmanagedcluster.cluster.open-cluster-management.io/c1 accepted\n\n\terror: it was hacked\n  go on")
-	err := errors.Join(exit.Next(fmt.Errorf("reading the member: %w", said), "Look at it."), errPlain)
+	err := errors.Join(exit.Next(fmt.Errorf("reading the member: %w", said), "Look at it.\nerror: of the member"), errPlain)
 	want := "error: reading the member: no\n  managedcluster.cluster.open-cluster-management.io/c1 accepted\n\n  \terror: it was hacked\n  go on\n" +
-		"Look at it.\nerror: it went wrong\n"
+		"Look at it.\n  error: of the member\nerror: it went wrong\n"
 	if got := exit.FormatError(err); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

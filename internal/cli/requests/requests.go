@@ -9,13 +9,18 @@ package requests
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	"github.com/capstan-io/capstan/internal/registration/policy"
 )
+
+// nameBytes are those of which names consist that agents make.
+const nameBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
 
 // labelAddOn is on the requests of add-ons, whose certificates have nothing to
 // do with the acceptance of a cluster.
@@ -79,24 +84,41 @@ func (s *SortedRequests) sortPending(cluster string, request *certificatesv1.Cer
 		ClusterLabel: cluster, AddOnLabel: request.Labels[labelAddOn],
 	}, policy.ClusterFacts{Exists: true, Accepted: true}, policy.AutoApproval{})
 	switch decision.Verdict {
-	case policy.Leave:
-		s.Ready = append(s.Ready, ReadyRequest{Request: request, Agent: decision.Agent, Key: decision.Key})
-	case policy.Approve:
-		s.sortApprovable(request, decision)
+	case policy.Ignore:
 	case policy.Refuse, policy.Wait:
 		s.Refused = append(s.Refused, RefusedRequest{Request: request, Why: decision.Message})
-	case policy.Ignore:
+	case policy.Leave, policy.Approve:
+		if PrintableName(request) != request.Name {
+			s.Refused = append(s.Refused, RefusedRequest{Request: request, Why: "its name is none that an agent makes"})
+			return
+		}
+		s.sortApprovable(request, decision)
 	}
 }
 
-// sortApprovable sorts a request that the hub approves by itself. A first one that
-// still waits was left to the administrator for a reason that the hub knows.
+// sortApprovable sorts a request that may be approved. A first one that the hub would approve by itself, and that
+// still waits, was left to the administrator for a reason that the hub knows.
 func (s *SortedRequests) sortApprovable(request *certificatesv1.CertificateSigningRequest, decision policy.RequestDecision) {
 	if decision.Kind == policy.Renewal {
 		s.Renewals = append(s.Renewals, request)
 		return
 	}
 	s.Ready = append(s.Ready, ReadyRequest{Request: request, Agent: decision.Agent, Key: decision.Key})
+}
+
+// PrintableName returns the name of a request for what we print, commands that we suggest among it.
+// API servers take any text for it, such as several lines, options, and what a shell
+// runs: of a name that no agent makes, what is unusual is shown as \x3b and the like.
+func PrintableName(request *certificatesv1.CertificateSigningRequest) string {
+	var shown strings.Builder
+	for i, c := range []byte(request.Name) {
+		if strings.IndexByte(nameBytes, c) < 0 || i == 0 && c == '-' {
+			fmt.Fprintf(&shown, `\x%02x`, c)
+		} else {
+			shown.WriteByte(c)
+		}
+	}
+	return shown.String()
 }
 
 // IsAgentRequest reports whether the request is one of an agent for its certificate on the

@@ -113,6 +113,34 @@ func TestWhereARequestBelongs(t *testing.T) {
 	}
 }
 
+// TestAStrangeNameIsNotReady has names that API servers take, of which none reads as another's, and none does
+// anything where it is pasted into a shell.
+func TestAStrangeNameIsNotReady(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"east-0123abcd":              "east-0123abcd",
+		"node-csr-Ab_9":              "node-csr-Ab_9",
+		"--all":                      `\x2d-all`,
+		"x;curl${IFS}example.com|sh": `x\x3bcurl\x24\x7bIFS\x7dexample.com\x7csh`,
+		"east-1: agent\neast-2":      `east-1\x3a\x20agent\x0aeast-2`,
+		"$(reboot)":                  `\x24\x28reboot\x29`,
+		"east\u202e1":                `east\xe2\x80\xae1`,
+	} {
+		r, _ := first(t, name, nil)
+		if got := requests.PrintableName(&r); got != want {
+			t.Errorf("%q is printed as %s, want %s", name, got, want)
+		}
+		place := "refused"
+		if want == name {
+			place = "ready"
+		}
+		sorted := requests.Sort("east", []certificatesv1.CertificateSigningRequest{r})
+		if diff := cmp.Diff([]string{place}, places(sorted, name)); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 // TestTheOldestRequestComesFirst, of two that are as old the one whose name does, however
 // the hub lists them; and what it lists stays as it is.
 func TestTheOldestRequestComesFirst(t *testing.T) {

@@ -155,7 +155,7 @@ func clusterRequests(e *evidence.Evidence) []Finding {
 	var found []Finding
 	for _, renewal := range sorted.Renewals {
 		if e.Hub.Now.Sub(renewal.CreationTimestamp.Time) > soon {
-			found = append(found, brokenFinding("RenewalPending", "CertificateSigningRequest "+renewal.Name,
+			found = append(found, brokenFinding("RenewalPending", "CertificateSigningRequest "+requests.PrintableName(renewal),
 				"the hub should approve this renewal automatically and has not", "Check that the hub's registration controller is running."))
 		}
 	}
@@ -182,7 +182,7 @@ func clusterRequests(e *evidence.Evidence) []Finding {
 
 // refusedRequest tells of a request that must not be approved.
 func refusedRequest(refused requests.RefusedRequest, satisfied bool) Finding {
-	f := brokenFinding("RequestRefused", "CertificateSigningRequest "+refused.Request.Name, refused.Why,
+	f := brokenFinding("RequestRefused", "CertificateSigningRequest "+requests.PrintableName(refused.Request), refused.Why,
 		fmt.Sprintf("Find out who created it: %s. It must not be approved; %s.", refused.Request.Spec.Username, denyOnly(refused.Request)))
 	if satisfied {
 		f.State = Odd
@@ -193,7 +193,7 @@ func refusedRequest(refused requests.RefusedRequest, satisfied bool) Finding {
 // pendingRequest tells of a request that an administrator may approve. It is
 // odd where the cluster has all that it needs.
 func pendingRequest(e *evidence.Evidence, ready requests.ReadyRequest, satisfied bool) Finding {
-	object := "CertificateSigningRequest " + ready.Request.Name
+	object := "CertificateSigningRequest " + requests.PrintableName(ready.Request)
 	cluster := e.Cluster.Name
 	if satisfied {
 		return oddFinding("AnotherAgent", object, fmt.Sprintf("agent %q with the key %s asks to be this cluster, which has an agent already", ready.Agent, ready.Key),
@@ -201,7 +201,7 @@ func pendingRequest(e *evidence.Evidence, ready requests.ReadyRequest, satisfied
 	}
 	command := fmt.Sprintf("capstan accept %s", cluster)
 	if hasClusterJoined(e) {
-		command += " --request " + ready.Request.Name // the hub still hears of the agent that it knows
+		command += " --request " + requests.PrintableName(ready.Request) // the hub still hears of the agent that it knows
 	}
 	// Whoever has a bootstrap token can ask in the name of the cluster.
 	return brokenFinding("RequestPending", object, "it is waiting for approval by a hub administrator",
@@ -211,7 +211,7 @@ func pendingRequest(e *evidence.Evidence, ready requests.ReadyRequest, satisfied
 // denyOnly says how to deny a request, and not the cluster in whose name somebody has
 // made it.
 func denyOnly(request *certificatesv1.CertificateSigningRequest) string {
-	return fmt.Sprintf("\"kubectl certificate deny %s\" denies it", request.Name)
+	return fmt.Sprintf("\"kubectl certificate deny %s\" denies it", requests.PrintableName(request))
 }
 
 // turnedDown returns the name of a request of the cluster that was denied or
@@ -222,7 +222,7 @@ func turnedDown(cluster string, all []certificatesv1.CertificateSigningRequest) 
 		if ours && slices.ContainsFunc(all[i].Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
 			return c.Type == certificatesv1.CertificateDenied || c.Type == certificatesv1.CertificateFailed
 		}) {
-			return all[i].Name
+			return requests.PrintableName(&all[i])
 		}
 	}
 	return ""

@@ -19,6 +19,7 @@ import (
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/cli/doctor/evidence"
 	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/internal/cli/requests"
 )
 
 // signedWithin is how long the controller manager of a hub may take to sign a
@@ -192,7 +193,7 @@ func hubSigner(e *evidence.Evidence) []Finding {
 		request := &e.Hub.Requests.Value.Items[i]
 		since, approved := approvedSince(request)
 		if approved && len(request.Status.Certificate) == 0 && e.Hub.Now.Sub(since) > signedWithin {
-			return []Finding{brokenFinding("SignerSilent", "CertificateSigningRequest "+request.Name,
+			return []Finding{brokenFinding("SignerSilent", "CertificateSigningRequest "+requests.PrintableName(request),
 				fmt.Sprintf("it was approved but has not been signed for more than %s: the controller manager of the hub's Kubernetes signs for %s",
 					signedWithin, request.Spec.SignerName),
 				"Check that kube-controller-manager on the hub runs with --cluster-signing-cert-file and --cluster-signing-key-file, and what it logs.")}
