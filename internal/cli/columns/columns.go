@@ -27,6 +27,13 @@ func OneLine(text string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
+// cellText returns the text of a cell on one line, without runs of spaces, which look like the gap between two
+// columns, but for those by which a tree indents it.
+func cellText(cell string) string {
+	text := strings.TrimLeft(cell, " │├└─")
+	return cell[:len(cell)-len(text)] + strings.Join(strings.Fields(text), " ")
+}
+
 // formatRows returns the rows with an indent, and so many spaces between two columns.
 func formatRows(rows [][]string, indent string, gap int) string {
 	var widths []int
@@ -35,14 +42,14 @@ func formatRows(rows [][]string, indent string, gap int) string {
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
-			widths[i] = max(widths[i], utf8.RuneCountInString(OneLine(cell)))
+			widths[i] = max(widths[i], utf8.RuneCountInString(cellText(cell)))
 		}
 	}
 	var lines strings.Builder
 	for _, cells := range rows {
 		line := indent
 		for i, cell := range cells {
-			line += fmt.Sprintf("%-*s", widths[i]+gap, OneLine(cell))
+			line += fmt.Sprintf("%-*s", widths[i]+gap, cellText(cell))
 		}
 		fmt.Fprintln(&lines, strings.TrimRight(line, " "))
 	}

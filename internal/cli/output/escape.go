@@ -8,6 +8,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -17,7 +19,7 @@ import (
 // that could move the cursor could make its lines say something else.
 //
 // Line feeds and tabs are left as they are. Characters that turn the direction of the
-// text are control characters.
+// text, or that nobody sees, are control characters.
 type Escaped struct {
 	to io.Writer
 	// begun is the begin of a character that the next Write ends.
@@ -71,6 +73,9 @@ func EscapeText(text string) string {
 		switch {
 		case r == utf8.RuneError && size == 1: // no text: C1 in Latin-1, for one
 			fmt.Fprintf(&escaped, `\u00%02x`, text[i])
+		case r > 0xffff && isControlRune(r): // as JSON has it
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&escaped, `\u%04x\u%04x`, high, low)
 		case isControlRune(r):
 			fmt.Fprintf(&escaped, `\u%04x`, r)
 		default:
@@ -81,8 +86,9 @@ func EscapeText(text string) string {
 }
 
 // isControlRune reports whether a terminal does something else with a character than show it:
-// those of ECMA-48 (C0, DEL and C1), and those by which Unicode turns the direction of
-// the text (UAX #9).
+// those of ECMA-48 (C0, DEL and C1), and those that Unicode has for formatting, which are
+// not shown, as in a word that looks like another one, or turn the direction of the text
+// (UAX #9).
 func isControlRune(r rune) bool {
 	switch {
 	case r == '\n' || r == '\t':
@@ -90,6 +96,6 @@ func isControlRune(r rune) bool {
 	case r < ' ' || r >= 0x7f && r <= 0x9f || r == utf8.RuneError:
 		return true
 	default:
-		return r == 0x061c || r == 0x200e || r == 0x200f || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
+		return unicode.Is(unicode.Cf, r)
 	}
 }

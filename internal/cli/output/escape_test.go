@@ -16,6 +16,7 @@ func TestEscape(t *testing.T) {
 		"nor by eight-bit controls": {"a\u009b1Ab", `a\u009b1Ab`},
 		"nor by what is no UTF-8":   {"a\x9b1Ab", `a\u009b1Ab`},
 		"the text is not turned":    {"a\u202eb\u2066c", `a\u202eb\u2066c`},
+		"nothing is invisible":      {"a\u200bb\ufeffc\u00add\U000e0041", `a\u200bb\ufeffc\u00add\udb40\udc41`},
 		"what stands for no UTF-8":  {"a\ufffdb", `a\ufffdb`},
 		"DEL":                       {"a\x7fb", `a\u007fb`},
 		"nothing":                   {"", ""},
@@ -41,7 +42,7 @@ func TestEscape(t *testing.T) {
 
 // TestEscapedJSONIsTheSame reads JSON that was escaped.
 func TestEscapedJSONIsTheSame(t *testing.T) {
-	const text = "a\u009b\u202eb\x7f"
+	const text = "a\u009b\u202eb\x7f\u200d\U000e0041"
 	encoded, err := json.Marshal(text)
 	if err != nil {
 		t.Fatal(err)
