@@ -4,7 +4,10 @@
 package view
 
 import (
+	"math"
+
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
@@ -14,13 +17,62 @@ import (
 // Amounts are quantities of resources in thousandths of their units.
 type Amounts map[corev1.ResourceName]int64
 
-// AmountsOf returns the quantities of a list.
+// RequestsMax is how many resources a replica may request: they are compared with what each cluster has.
+const RequestsMax = 64
+
+// AmountsOf returns the quantities of a list, only what is more than 0: who requests less than
+// nothing would make room for others. Of more than RequestsMax resources it returns none: nothing
+// is placed by these.
 func AmountsOf(list corev1.ResourceList) Amounts {
+	if len(list) > RequestsMax {
+		return Amounts{}
+	}
 	amounts := make(Amounts, len(list))
 	for name, quantity := range list {
-		amounts[name] = quantity.MilliValue()
+		if amount := thousandths(quantity); amount > 0 {
+			amounts[name] = amount
+		}
 	}
 	return amounts
+}
+
+// thousandths returns a quantity in thousandths, or the number that is nearest to that.
+func thousandths(quantity resource.Quantity) int64 {
+	const most = math.MaxInt64 / 1000
+	switch {
+	case quantity.CmpInt64(most) > 0:
+		return math.MaxInt64
+	case quantity.CmpInt64(-most) < 0:
+		return -math.MaxInt64
+	default:
+		return quantity.MilliValue()
+	}
+}
+
+// Plus and Times are the sum and the product of amounts that are not less than 0. They end at the
+// greatest number: what is as much does not fit anyway.
+func Plus(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}
+
+// Times is said at Plus.
+func Times(a, b int64) int64 {
+	if b > 0 && a > math.MaxInt64/b {
+		return math.MaxInt64
+	}
+	return a * b
+}
+
+// Remaining returns what is free of a resource beside what is used, which is not less than 0.
+func (r *FreeRoom) Remaining(name corev1.ResourceName, used Amounts) int64 {
+	free := r.Free[name]
+	if free < math.MinInt64+used[name] {
+		return math.MinInt64
+	}
+	return free - used[name]
 }
 
 // FreeRoom is what a cluster has left for further pods.
@@ -50,7 +102,10 @@ func RoomOf(connection *fleetv1alpha1.ClusterConnection) *FreeRoom {
 	for name, quantity := range summary.Allocatable {
 		allocated := summary.Allocated[name]
 		allocating := summary.Allocating[name]
-		room.Free[corev1.ResourceName(name)] = quantity.MilliValue() - allocated.MilliValue() - allocating.MilliValue()
+		left := quantity.DeepCopy()
+		left.Sub(allocated)
+		left.Sub(allocating)
+		room.Free[corev1.ResourceName(name)] = thousandths(left)
 	}
 	counts := map[int32]int32{}
 	for _, counted := range summary.AllocatableModelings {
@@ -65,7 +120,7 @@ func RoomOf(connection *fleetv1alpha1.ClusterConnection) *FreeRoom {
 		}
 		grade := Grade{Nodes: counts[model.Grade], Least: make(Amounts, len(model.Ranges))}
 		for i := range model.Ranges {
-			grade.Least[corev1.ResourceName(model.Ranges[i].Name)] = model.Ranges[i].Min.MilliValue()
+			grade.Least[corev1.ResourceName(model.Ranges[i].Name)] = thousandths(model.Ranges[i].Min)
 		}
 		room.Grades = append(room.Grades, grade)
 	}

@@ -4,6 +4,7 @@
 package demand
 
 import (
+	"fmt"
 	"maps"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,6 +30,9 @@ func BindingSpecFor(object *unstructured.Unstructured, policy policyv1alpha1.Pol
 	}
 	replicas, needs, has, err := chain.GetReplicas(object)
 	if err != nil {
+		return spec, err
+	}
+	if err := checkNeeds(needs); err != nil {
 		return spec, err
 	}
 	if has {
@@ -57,6 +61,9 @@ func ComposeComponents(spec *workv1alpha2.ResourceBindingSpec, object *unstructu
 	spec.Replicas = 0
 	spec.ReplicaRequirements = nil
 	for _, part := range parts {
+		if err := checkNeeds(part.Needs); err != nil {
+			return fmt.Errorf("part %q: %w", part.Name, err)
+		}
 		spec.Components = append(spec.Components, workv1alpha2.Component{
 			Name: part.Name, Replicas: max(0, part.Replicas), ReplicaRequirements: componentRequirements(part.Needs),
 		})

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"github.com/capstan-io/capstan/internal/cluster/view"
 	"github.com/capstan-io/capstan/internal/scheduling/division"
 )
@@ -19,7 +21,7 @@ type ChangeSensitivity struct {
 	APIVersion, Kind string
 	// Affinity is the group that its clusters are from, if there are several.
 	Affinity string
-	// Evicting are the clusters that it is leaving, separated by commas.
+	// Evicting are the clusters that it is leaving, in the order of names and separated by commas.
 	Evicting string
 	// Fresh says that its clusters are to be chosen anew.
 	Fresh bool
@@ -32,7 +34,7 @@ type ChangeSensitivity struct {
 // ChangeSensitivity returns what is at stake for an object.
 func (in PlacementInput) ChangeSensitivity() ChangeSensitivity {
 	stake := ChangeSensitivity{
-		APIVersion: in.Resource.APIVersion, Kind: in.Resource.Kind, Affinity: in.ObservedAffinity, Evicting: strings.Join(in.Evicting, ","),
+		APIVersion: in.Resource.APIVersion, Kind: in.Resource.Kind, Affinity: in.ObservedAffinity, Evicting: strings.Join(sets.List(sets.New(in.Evicting...)), ","),
 		Fresh: in.Fresh, Scales: in.Workload && in.Replicas > 0, Placed: len(in.Previous) > 0, Short: placedReplicas(in.Previous) != int64(in.Replicas),
 	}
 	if in.placedAsWhole() {
@@ -44,11 +46,9 @@ func (in PlacementInput) ChangeSensitivity() ChangeSensitivity {
 // lacksPlacement reports whether the object is not yet placed as it should be.
 func (s ChangeSensitivity) lacksPlacement(divided bool) bool { return !s.Placed || divided && s.Short }
 
-func (s ChangeSensitivity) evictingClusters() []string {
-	if s.Evicting == "" {
-		return nil
-	}
-	return strings.Split(s.Evicting, ",")
+// leavesCluster reports whether the object is leaving a cluster.
+func (s ChangeSensitivity) leavesCluster(name string) bool {
+	return strings.Contains(","+s.Evicting+",", ","+name+",")
 }
 
 // AffectedByChange reports whether a change of a cluster can change what is decided for an
@@ -75,8 +75,14 @@ func (c CompiledPlacement) AffectedByChange(before, after *view.Cluster, stake C
 	if lacking { // the groups that come after would do, too
 		groups = c.groups[first:]
 	}
+	leaves := sets.Set[string]{} // of which only this cluster matters
+	for _, is := range []*view.Cluster{before, after} {
+		if is != nil && stake.leavesCluster(is.Name) {
+			leaves.Insert(is.Name)
+		}
+	}
 	return slices.ContainsFunc(groups, func(g affinityGroup) bool {
-		request := g.request.ForBindingObject(stake.APIVersion, stake.Kind, stake.evictingClusters())
+		request := g.request.ForBindingObject(stake.APIVersion, stake.Kind, leaves)
 		return request.AffectedByChange(before, after, target, now) || shifts && request.AdmitsCluster(after, target, now)
 	})
 }

@@ -4,7 +4,9 @@
 package binding
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
@@ -93,4 +95,35 @@ func TestReconfirms(t *testing.T) {
 
 func has(clusters []workv1alpha2.TargetCluster, name string) bool {
 	return slices.ContainsFunc(clusters, func(target workv1alpha2.TargetCluster) bool { return target.Name == name })
+}
+
+// TestManyEvictionsAreLookedAtOnce has an object leave as many clusters as a binding may name, by a placement of
+// many groups: whether it leaves the cluster that has changed is found out once, and of that one only.
+func TestManyEvictionsAreLookedAtOnce(t *testing.T) {
+	var groups []string
+	for i := range 64 {
+		groups = append(groups, fmt.Sprintf("{affinityName: g%d}", i))
+	}
+	compiled, problems := CompilePlacement(placementOf(t, "{clusterAffinities: ["+strings.Join(groups, ", ")+"]}"))
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	cluster := fleetOf("c").ClusterAt(0)
+	cost := func(many int, leaves ...string) float64 {
+		in := PlacementInput{Resource: deployment, Workload: true, Replicas: 3, Evicting: leaves}
+		for i := range many {
+			in.Evicting = append(in.Evicting, fmt.Sprintf("c%d", i))
+		}
+		stake := in.ChangeSensitivity()
+		wants := len(leaves) == 0
+		return testing.AllocsPerRun(1, func() {
+			if got := compiled.AffectedByChange(nil, cluster, stake, false, noon); got != wants {
+				t.Errorf("an object that leaves %d clusters and %v is affected: %t", many, leaves, got)
+			}
+		})
+	}
+	cost(10)
+	if few, many := cost(10, "c"), cost(10_000, "c"); many > few+10 {
+		t.Errorf("a change takes %.0f allocations for an object that leaves 10 clusters, and %.0f for one that leaves 10,000", few, many)
+	}
 }

@@ -15,7 +15,6 @@ import (
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/cluster/view"
-	"github.com/capstan-io/capstan/internal/scheduling/capacity"
 	"github.com/capstan-io/capstan/internal/scheduling/division"
 	"github.com/capstan-io/capstan/internal/scheduling/scheduler"
 	"github.com/capstan-io/capstan/internal/scheduling/selection"
@@ -63,6 +62,8 @@ type PlacementInput struct {
 	// Neighbours are the clusters of the workloads that it is kept together with, or
 	// apart from.
 	Neighbours scheduler.Neighbours
+
+	counted *countedRoom // by CountRoom
 }
 
 // SchedulingDecision is what was decided. It holds on to the fleet for its verdicts, so
@@ -91,15 +92,10 @@ func (d SchedulingDecision) ClustersChosen() bool { return d.Scheduled || d.Part
 type attempt struct {
 	*CompiledPlacement
 
-	in      PlacementInput
-	fleet   view.Fleet
-	group   *affinityGroup
-	request capacity.ReplicaRequest
-	result  scheduler.ScheduleResult
-	// all is the object as it is counted, and lacking what of it its clusters lack, if it
-	// is placed as a whole.
-	all     capacity.ComponentSet
-	lacking map[string]capacity.ComponentSet
+	in     PlacementInput
+	fleet  view.Fleet
+	group  *affinityGroup
+	result scheduler.ScheduleResult
 	// eligible are the places in the fleet of the clusters that may be chosen.
 	eligible []int
 	// selected are the places in the fleet of the clusters that the spread
@@ -113,7 +109,7 @@ type attempt struct {
 // compiles it once.
 func DecidePlacement(fleet view.Fleet, in PlacementInput, now time.Time) SchedulingDecision {
 	compiled, problems := CompilePlacement(in.Placement)
-	if len(problems) > 0 {
+	if problems = append(problems, in.CheckRequests()...); len(problems) > 0 {
 		return SchedulingDecision{
 			Clusters: in.Previous, Affinity: in.ObservedAffinity,
 			Reason: workv1alpha2.BindingReasonSchedulerError, Message: problems.ToAggregate().Error(),
@@ -127,6 +123,10 @@ func DecidePlacement(fleet view.Fleet, in PlacementInput, now time.Time) Schedul
 // do, the first of these counts that has room for some replicas, if that is enough,
 // or else the decision says why the first does not.
 func (c CompiledPlacement) DecideClusters(fleet view.Fleet, in PlacementInput, now time.Time) SchedulingDecision {
+	if in.counted == nil {
+		in = c.CountRoom(fleet, in)
+	}
+	in.counted.available = map[string]int32{}
 	var failed, partial SchedulingDecision
 	first := c.firstGroupIndex(in.ObservedAffinity, in.Fresh)
 	for n := first; n < len(c.groups); n++ {
@@ -151,18 +151,11 @@ func (c CompiledPlacement) DecideClusters(fleet view.Fleet, in PlacementInput, n
 // tryGroup decides for the clusters of one group.
 func (c *CompiledPlacement) tryGroup(g *affinityGroup, fleet view.Fleet, in PlacementInput, now time.Time) SchedulingDecision {
 	a := &attempt{CompiledPlacement: c, in: in, fleet: fleet, group: g}
-	if in.Requirements != nil {
-		a.request = capacity.RequestOf(in.Requirements.ResourceRequest)
-	}
-	if in.placedAsWhole() {
-		a.all = in.capacitySet()
-		a.lacking = in.lackingSets(a.all)
-	}
 	previous := make([]string, 0, len(in.Previous))
 	for _, target := range in.Previous {
 		previous = append(previous, target.Name)
 	}
-	request := g.request.ForBindingObject(in.Resource.APIVersion, in.Resource.Kind, in.Evicting).WithNeighbours(in.Neighbours)
+	request := g.request.ForBindingObject(in.Resource.APIVersion, in.Resource.Kind, in.counted.evicting).WithNeighbours(in.Neighbours)
 	a.result = scheduler.ScheduleClusters(fleet, request, previous, now)
 	if a.result.EligibleCount() == 0 {
 		return SchedulingDecision{Reason: workv1alpha2.BindingReasonNoClusterFit, Message: noneAvailable(fleet, a.result), round: a}
@@ -313,19 +306,29 @@ func (a *attempt) firstTier() int {
 // availableReplicas returns how many further replicas a cluster has room for: all, if
 // that is not known. If they are divided anew, and the cluster has more than it has
 // room for, it is less than 0: those that wait there for a node could run elsewhere.
+// It is the same in all groups.
 func (a *attempt) availableReplicas(cluster *view.Cluster) int32 {
+	available, known := a.in.counted.available[cluster.Name]
+	if !known {
+		available = a.countAvailable(cluster)
+		a.in.counted.available[cluster.Name] = available
+	}
+	return available
+}
+
+func (a *attempt) countAvailable(cluster *view.Cluster) int32 {
 	if a.in.placedAsWhole() {
 		if sets, known := (wholePlacement{a: a}).fittingSets(cluster); known {
 			return sets
 		}
 		return 1
 	}
-	available, known := a.request.FittingReplicas(cluster.Room, a.in.Assumed[cluster.Name])
+	available, known := a.in.counted.request.FittingReplicas(cluster.Room, a.in.Assumed[cluster.Name])
 	switch {
 	case !known:
 		return a.in.Replicas
 	case available == 0 && a.in.Fresh:
-		return -a.request.Overdrawn(cluster.Room, a.in.Assumed[cluster.Name])
+		return -a.in.counted.request.Overdrawn(cluster.Room, a.in.Assumed[cluster.Name])
 	default:
 		return available
 	}

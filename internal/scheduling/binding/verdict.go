@@ -108,7 +108,7 @@ func (a *attempt) clusterRoom(i int) (int32, bool) {
 	case a.in.placedAsWhole():
 		return wholePlacement{a: a}.fittingSets(cluster)
 	default:
-		return a.request.FittingReplicas(cluster.Room, a.in.Assumed[cluster.Name])
+		return a.in.counted.request.FittingReplicas(cluster.Room, a.in.Assumed[cluster.Name])
 	}
 }
 

@@ -50,21 +50,14 @@ func (in PlacementInput) capacitySet() capacity.ComponentSet {
 	return all
 }
 
-// lackingSets returns what of the object, as it is counted, its clusters lack, by cluster.
-func (in PlacementInput) lackingSets(all capacity.ComponentSet) map[string]capacity.ComponentSet {
-	lacking := make(map[string]capacity.ComponentSet, len(in.Previous))
-	for _, target := range in.Previous {
-		if _, twice := lacking[target.Name]; twice {
-			continue
-		}
-		has := replicasOf(target.Components)
-		lacks := slices.Clone(all)
-		for n, part := range in.Components {
-			lacks[n].Replicas -= has[part.Name]
-		}
-		lacking[target.Name] = lacks
+// lackingSet returns what of the object, as it is counted, a cluster lacks that has some of it.
+func (in PlacementInput) lackingSet(all capacity.ComponentSet, target workv1alpha2.TargetCluster) capacity.ComponentSet {
+	has := replicasOf(target.Components)
+	lacks := slices.Clone(all)
+	for n, part := range in.Components {
+		lacks[n].Replicas = max(0, part.Replicas) - max(0, has[part.Name])
 	}
-	return lacking
+	return lacks
 }
 
 func requestedResources(part workv1alpha2.Component) corev1.ResourceList {
@@ -192,8 +185,8 @@ func (w wholePlacement) targetsOn(clusters ...string) []workv1alpha2.TargetClust
 // it has, if it has room for what that one lacks.
 func (w wholePlacement) fittingSets(cluster *view.Cluster) (sets int32, known bool) {
 	used := w.a.in.Assumed[cluster.Name]
-	lacks, has := w.a.lacking[cluster.Name]
-	if sets, known = w.a.all.FittingSets(cluster.Room, used); !known || !has {
+	lacks, has := w.a.in.counted.lacking[cluster.Name]
+	if sets, known = w.a.in.counted.all[cluster.Name].FittingSets(cluster.Room, used); !known || !has {
 		return sets, known
 	}
 	if more, _ := lacks.FittingSets(cluster.Room, used); more > 0 && sets < math.MaxInt32 {
@@ -212,65 +205,4 @@ func (w wholePlacement) noSet(i int, room int32) string {
 	default:
 		return "another cluster has all parts: they are placed together"
 	}
-}
-
-// Footprint is what replicas of an object take of a cluster.
-type Footprint struct {
-	requirements *workv1alpha2.ReplicaRequirements
-	components   []workv1alpha2.Component
-}
-
-// Footprint returns what the replicas of the object take.
-func (in PlacementInput) Footprint() Footprint {
-	return Footprint{requirements: in.Requirements, components: in.Components}
-}
-
-// AdditionalAmounts returns what an object takes more of a cluster than it did, to be assumed
-// until the cluster reports it; nil if that is nothing. Less than no replicas are none:
-// a binding can say any number.
-func (f Footprint) AdditionalAmounts(now, before workv1alpha2.TargetCluster) view.Amounts {
-	taken := view.Amounts{}
-	add := func(now, before int32, list corev1.ResourceList) {
-		replicas := int64(max(0, now)) - int64(max(0, before))
-		if replicas <= 0 {
-			return
-		}
-		one := view.AmountsOf(list)
-		one[corev1.ResourcePods] = 1000
-		for name, amount := range one {
-			taken[name] += amount * replicas
-		}
-	}
-	if f.requirements != nil {
-		add(now.Replicas, before.Replicas, f.requirements.ResourceRequest)
-	} else {
-		add(now.Replicas, before.Replicas, nil)
-	}
-	is := replicasOf(now.Components)
-	was := replicasOf(before.Components)
-	for _, part := range f.components {
-		add(is[part.Name], was[part.Name], requestedResources(part))
-	}
-	return taken
-}
-
-// AssumeTargets adds to what is assumed of clusters what an object takes more of them than it
-// did, for the decisions that come after. It returns what is assumed then.
-func (f Footprint) AssumeTargets(assumed map[string]view.Amounts, before, after []workv1alpha2.TargetCluster) map[string]view.Amounts {
-	had := map[string]workv1alpha2.TargetCluster{}
-	for _, target := range before {
-		had[target.Name] = target
-	}
-	if assumed == nil {
-		assumed = map[string]view.Amounts{}
-	}
-	for _, target := range after {
-		for name, amount := range f.AdditionalAmounts(target, had[target.Name]) {
-			if assumed[target.Name] == nil {
-				assumed[target.Name] = view.Amounts{}
-			}
-			assumed[target.Name][name] += amount
-		}
-	}
-	return assumed
 }

@@ -243,3 +243,52 @@ func all(fleet view.Fleet) []view.Cluster {
 	}
 	return clusters
 }
+
+// TestTooManyRequestsAreNotCounted has replicas that request more resources than are compared with those of each
+// cluster.
+func TestTooManyRequestsAreNotCounted(t *testing.T) {
+	many := func(count int) corev1.ResourceList {
+		list := corev1.ResourceList{}
+		for i := range count {
+			list[corev1.ResourceName(fmt.Sprintf("example.com/%d", i))] = resource.MustParse("1")
+		}
+		return list
+	}
+	parts := func(count, requests int) (all []workv1alpha2.Component) {
+		for i := range count {
+			all = append(all, workv1alpha2.Component{
+				Name: fmt.Sprint(i), Replicas: 1, ReplicaRequirements: &workv1alpha2.ComponentReplicaRequirements{ResourceRequest: many(requests)},
+			})
+		}
+		return all
+	}
+	for want, in := range map[string]PlacementInput{
+		"spec.replicaRequirements.resourceRequest: Too many: 65: must have at most 64 items": {
+			Workload: true, Replicas: 1, Requirements: &workv1alpha2.ReplicaRequirements{ResourceRequest: many(65)},
+		},
+		"spec.components[0].replicaRequirements.resourceRequest: Too many: 65: must have at most 64 items": {Components: parts(2, 65)},
+		"spec.components: Too many: 1088: must have at most 1024 items: these are":                         {Components: parts(17, 64)},
+		"": {Components: parts(16, 64), Requirements: &workv1alpha2.ReplicaRequirements{ResourceRequest: many(64)}},
+	} {
+		in.Placement = placementOf(t, dynamic)
+		decision := DecidePlacement(fleetOf("a", "b"), in, noon)
+		if refused := decision.Reason == workv1alpha2.BindingReasonSchedulerError; refused != (want != "") || refused && !strings.HasPrefix(decision.Message, want) {
+			t.Errorf("%s: %s, want %q", decision.Reason, decision.Message, want)
+		}
+	}
+}
+
+// TestClustersThatAreNoneAreNotCounted has a binding name thousands of clusters that do not exist.
+func TestClustersThatAreNoneAreNotCounted(t *testing.T) {
+	in := PlacementInput{Placement: placementOf(t, dynamic), Resource: deployment, Components: componentsOf("job:1*1 task:2*500m"), Previous: having("job:1 task:1", "a")}
+	for i := range 10_000 {
+		in.Previous = append(in.Previous, workv1alpha2.TargetCluster{Name: fmt.Sprintf("none-%d", i)})
+	}
+	compiled, problems := CompilePlacement(in.Placement)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	if counted := compiled.CountRoom(fleetOf("a cpu=50", "b cpu=50"), in).counted; len(counted.all) != 2 || len(counted.lacking) != 1 {
+		t.Errorf("room is counted in %d clusters, and what %d lack, want 2 and the one of the fleet", len(counted.all), len(counted.lacking))
+	}
+}

@@ -32,9 +32,13 @@ type resourceNeed struct {
 
 // RequestOf returns what a replica needs by its resource requests.
 func RequestOf(list corev1.ResourceList) ReplicaRequest {
+	return requestOfAmounts(view.AmountsOf(list))
+}
+
+func requestOfAmounts(amounts view.Amounts) ReplicaRequest {
 	var request ReplicaRequest
-	for resource, amount := range view.AmountsOf(list) {
-		if amount > 0 && resource != corev1.ResourcePods {
+	for resource, amount := range amounts {
+		if resource != corev1.ResourcePods {
 			request = append(request, resourceNeed{resource, amount})
 		}
 	}
@@ -50,14 +54,17 @@ func (r ReplicaRequest) FittingReplicas(room *view.FreeRoom, used view.Amounts) 
 		return 0, false
 	}
 	const one = 1000
-	fit := countFitting(room.Free[corev1.ResourcePods]-used[corev1.ResourcePods], one)
+	fit := countFitting(room.Remaining(corev1.ResourcePods, used), one)
 	counted := slices.ContainsFunc(r, func(n resourceNeed) bool { return isGraded(room.Grades, n.resource) })
 	if counted {
 		fit = min(fit, max(0, r.onNodes(room.Grades)-r.replicasIn(used)))
 	}
 	for _, n := range r {
+		if fit == 0 {
+			break
+		}
 		if !counted || !isGraded(room.Grades, n.resource) {
-			fit = min(fit, countFitting(room.Free[n.resource]-used[n.resource], n.amount))
+			fit = min(fit, countFitting(room.Remaining(n.resource, used), n.amount))
 		}
 	}
 	return int32(max(0, min(fit, math.MaxInt32))), true
@@ -70,9 +77,9 @@ func (r ReplicaRequest) Overdrawn(room *view.FreeRoom, used view.Amounts) int32 
 		return 0
 	}
 	const one = 1000
-	over := lackingReplicas(room.Free[corev1.ResourcePods]-used[corev1.ResourcePods], one)
+	over := lackingReplicas(room.Remaining(corev1.ResourcePods, used), one)
 	for _, n := range r {
-		over = max(over, lackingReplicas(room.Free[n.resource]-used[n.resource], n.amount))
+		over = max(over, lackingReplicas(room.Remaining(n.resource, used), n.amount))
 	}
 	return int32(max(0, min(over, math.MaxInt32)))
 }
@@ -81,7 +88,7 @@ func lackingReplicas(free, amount int64) int64 {
 	if free >= 0 {
 		return 0
 	}
-	return (-free-1)/amount + 1
+	return min(-(free+1)/amount, math.MaxInt32) + 1
 }
 
 func countFitting(free, amount int64) int64 { return max(0, free) / amount }
@@ -115,7 +122,15 @@ func (r ReplicaRequest) onNodes(grades []view.Grade) int64 {
 func (r ReplicaRequest) replicasIn(used view.Amounts) int64 {
 	var replicas int64
 	for _, n := range r {
-		replicas = max(replicas, (max(0, used[n.resource])+n.amount-1)/n.amount)
+		replicas = max(replicas, ceilDivide(max(0, used[n.resource]), n.amount))
 	}
 	return replicas
+}
+
+// ceilDivide returns how many times an amount is needed for as much.
+func ceilDivide(much, amount int64) int64 {
+	if much <= 0 {
+		return 0
+	}
+	return (much-1)/amount + 1
 }

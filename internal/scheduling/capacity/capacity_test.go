@@ -4,6 +4,7 @@
 package capacity
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
@@ -21,7 +22,14 @@ func list(pairs ...string) corev1.ResourceList {
 	return quantities
 }
 
-func amounts(pairs ...string) view.Amounts { return view.AmountsOf(list(pairs...)) }
+// amounts are those of a room, which has 0 of some.
+func amounts(pairs ...string) view.Amounts {
+	all := view.Amounts{}
+	for name, quantity := range list(pairs...) {
+		all[name] = quantity.MilliValue()
+	}
+	return all
+}
 
 func TestReplicas(t *testing.T) {
 	free := &view.FreeRoom{Free: amounts("pods", "100", "cpu", "4", "memory", "16Gi")}
@@ -84,5 +92,38 @@ func TestOverdrawn(t *testing.T) {
 	}
 	if got := RequestOf(nil).Overdrawn(nil, nil); got != 0 {
 		t.Errorf("of a room that nobody reported %d are too many", got)
+	}
+}
+
+// TestHostileRequestsMakeNoRoom has replicas that request less than nothing, more than there are
+// numbers, or more resources than anything has.
+func TestHostileRequestsMakeNoRoom(t *testing.T) {
+	room := &view.FreeRoom{Free: amounts("pods", "100", "cpu", "4")}
+	fits := func(request corev1.ResourceList, used view.Amounts) int32 {
+		replicas, _ := RequestOf(request).FittingReplicas(room, used)
+		return replicas
+	}
+	if got := fits(list("cpu", "1"), view.AmountsOf(list("cpu", "-1000"))); got != 4 {
+		t.Errorf("room for %d beside what takes less than nothing, want 4", got)
+	}
+	if got := fits(list("cpu", "9000P"), nil); got != 0 {
+		t.Errorf("room for %d of what is more than numbers can say", got)
+	}
+	if got := fits(list("cpu", "1"), view.AmountsOf(list("cpu", "9000P"))); got != 0 {
+		t.Errorf("room for %d beside what is more than numbers can say", got)
+	}
+	over := &view.FreeRoom{Free: view.Amounts{"pods": 9000, "cpu": -math.MaxInt64}}
+	if got, _ := RequestOf(list("cpu", "1m")).FittingReplicas(over, view.Amounts{"cpu": math.MaxInt64}); got != 0 {
+		t.Errorf("room for %d where nothing is left twice over", got)
+	}
+	if got := RequestOf(list("cpu", "1m")).Overdrawn(over, view.Amounts{"cpu": math.MaxInt64}); got != math.MaxInt32 {
+		t.Errorf("%d are too many where nothing is left twice over", got)
+	}
+	many := corev1.ResourceList{}
+	for i := range view.RequestsMax + 1 {
+		many[corev1.ResourceName(fmt.Sprintf("example.com/%d", i))] = resource.MustParse("1")
+	}
+	if got := RequestOf(many); len(got) > 0 {
+		t.Errorf("%d resources are compared with those of each cluster", len(got))
 	}
 }

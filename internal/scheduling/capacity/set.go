@@ -15,6 +15,10 @@ import (
 	"github.com/capstan-io/capstan/internal/cluster/view"
 )
 
+// packedMax is how many parts of a set are put on nodes one after the other, which takes as long as the
+// square of their number. Of more than these the small ones count as if they were all alike.
+const packedMax = 16
+
 // ComponentSet is replicas of several kinds that are placed together: all of them fit into a
 // cluster, or none is placed there.
 type ComponentSet []SetComponent
@@ -29,23 +33,59 @@ type SetComponent struct {
 // the room does not account for yet. known is false if nobody has reported the
 // room; nil is none.
 func (s ComponentSet) FittingSets(room *view.FreeRoom, used view.Amounts) (sets int32, known bool) {
+	return s.CountSets(room).FittingSets(room, used)
+}
+
+// SetCount is what of the room for sets does not depend on what is used beside it. It takes longer to
+// find than the rest.
+type SetCount struct {
+	total view.Amounts
+	// graded says that nodes are counted by what the sets need, and onNodes how many of these they
+	// have room for, as far as all together have.
+	graded  bool
+	onNodes int64
+}
+
+// CountSets counts how many sets the nodes of a cluster have room for.
+func (s ComponentSet) CountSets(room *view.FreeRoom) SetCount {
+	count := SetCount{total: s.totalAmounts()}
+	if room == nil {
+		return count
+	}
+	var fit int64
+	if fit, count.graded = count.fitTogether(room, nil); count.graded && fit > 0 {
+		count.onNodes = s.onNodes(room.Grades, fit)
+	}
+	return count
+}
+
+// FittingSets returns how many further sets there is room for, as FittingSets of the set does. The
+// room is the one that was counted.
+func (c SetCount) FittingSets(room *view.FreeRoom, used view.Amounts) (sets int32, known bool) {
 	if room == nil {
 		return 0, false
 	}
-	total := s.totalAmounts()
-	fit := int64(math.MaxInt32)
-	counted := false
-	for resource, amount := range total {
-		if resource != corev1.ResourcePods && isGraded(room.Grades, resource) {
-			counted = true
-			continue
-		}
-		fit = min(fit, countFitting(room.Free[resource]-used[resource], amount))
-	}
-	if counted && fit > 0 {
-		fit = min(fit, max(0, s.onNodes(room.Grades, fit)-setsIn(used, total)))
+	fit, _ := c.fitTogether(room, used)
+	if c.graded && fit > 0 {
+		fit = min(fit, max(0, min(fit, c.onNodes)-setsIn(used, c.total)))
 	}
 	return int32(fit), true
+}
+
+// fitTogether returns how many sets all nodes together have room for, by what grades are not about,
+// and whether there is something that they are about.
+func (c SetCount) fitTogether(room *view.FreeRoom, used view.Amounts) (fit int64, graded bool) {
+	fit = math.MaxInt32
+	for resource, amount := range c.total {
+		if resource != corev1.ResourcePods && isGraded(room.Grades, resource) {
+			graded = true
+			continue
+		}
+		if fit = min(fit, countFitting(room.Remaining(resource, used), amount)); fit == 0 {
+			break
+		}
+	}
+	return fit, graded
 }
 
 // totalAmounts returns what one set needs of each resource, pods included: only what is
@@ -57,27 +97,12 @@ func (s ComponentSet) totalAmounts() view.Amounts {
 		if part.Replicas <= 0 {
 			continue
 		}
-		total[corev1.ResourcePods] = plus(total[corev1.ResourcePods], times(one, int64(part.Replicas)))
+		total[corev1.ResourcePods] = view.Plus(total[corev1.ResourcePods], view.Times(one, int64(part.Replicas)))
 		for _, n := range part.Request {
-			total[n.resource] = plus(total[n.resource], times(n.amount, int64(part.Replicas)))
+			total[n.resource] = view.Plus(total[n.resource], view.Times(n.amount, int64(part.Replicas)))
 		}
 	}
 	return total
-}
-
-// times and plus end at the greatest number. What is as much does not fit anyway.
-func times(a, b int64) int64 {
-	if b > 0 && a > math.MaxInt64/b {
-		return math.MaxInt64
-	}
-	return a * b
-}
-
-func plus(a, b int64) int64 {
-	if a > math.MaxInt64-b {
-		return math.MaxInt64
-	}
-	return a + b
 }
 
 // setsIn returns how many sets take as much as is used, apart from pods.
@@ -85,7 +110,7 @@ func setsIn(used, total view.Amounts) int64 {
 	var sets int64
 	for resource, amount := range total {
 		if taken := used[resource]; taken > 0 && resource != corev1.ResourcePods {
-			sets = max(sets, (taken-1)/amount+1)
+			sets = max(sets, ceilDivide(taken, amount))
 		}
 	}
 	return sets
@@ -95,9 +120,48 @@ func setsIn(used, total view.Amounts) int64 {
 // for. It puts the parts on nodes one after the other, so that it finds no more
 // than there is room for, and at times less.
 func (s ComponentSet) onNodes(grades []view.Grade, limit int64) int64 {
-	parts := slices.Clone(s)
-	slices.SortStableFunc(parts, func(a, b SetComponent) int { return cmp.Compare(a.Request.onNodes(grades), b.Request.onNodes(grades)) })
+	parts := s.sortParts(grades)
+	if len(parts) > packedMax {
+		parts = append(parts[:packedMax-1:packedMax-1], parts[packedMax-1:].mergeParts())
+	}
 	return int64(sort.Search(int(limit), func(n int) bool { return !canPackSets(parts, grades, int64(n)+1) }))
+}
+
+// sortParts returns the parts that have replicas, from those that the nodes have least room for.
+func (s ComponentSet) sortParts(grades []view.Grade) ComponentSet {
+	type sizedPart struct {
+		SetComponent
+		room int64
+	}
+	sized := make([]sizedPart, 0, len(s))
+	for _, part := range s {
+		if part.Replicas > 0 {
+			sized = append(sized, sizedPart{part, part.Request.onNodes(grades)})
+		}
+	}
+	slices.SortStableFunc(sized, func(a, b sizedPart) int { return cmp.Compare(a.room, b.room) })
+	sorted := make(ComponentSet, 0, len(sized))
+	for _, part := range sized {
+		sorted = append(sorted, part.SetComponent)
+	}
+	return sorted
+}
+
+// mergeParts returns one part with all replicas, each of which needs the most of each resource that
+// one of them needs: where these have room, all parts have.
+func (s ComponentSet) mergeParts() SetComponent {
+	var replicas int64
+	most := view.Amounts{}
+	for _, part := range s {
+		if part.Replicas <= 0 {
+			continue
+		}
+		replicas += int64(part.Replicas)
+		for _, n := range part.Request {
+			most[n.resource] = max(most[n.resource], n.amount)
+		}
+	}
+	return SetComponent{Replicas: int32(min(replicas, math.MaxInt32)), Request: requestOfAmounts(most)}
 }
 
 // nodeShelf is nodes that have the same left.
@@ -113,7 +177,7 @@ func canPackSets(parts []SetComponent, grades []view.Grade, sets int64) bool {
 		shelves = append(shelves, nodeShelf{nodes: int64(grade.Nodes), pods: podsPerNode, left: grade.Least})
 	}
 	for _, part := range parts {
-		replicas := times(sets, int64(max(0, part.Replicas)))
+		replicas := view.Times(sets, int64(max(0, part.Replicas)))
 		var after []nodeShelf
 		for _, each := range shelves {
 			var split []nodeShelf

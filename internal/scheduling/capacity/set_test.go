@@ -4,6 +4,7 @@
 package capacity
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -86,5 +87,23 @@ func TestSetsFitAsReplicasDo(t *testing.T) {
 		if twice, _ := double.FittingSets(room, nil); twice > sets/2 {
 			t.Fatalf("seed %d: room for %d sets, and for %d of twice as much", seed, sets, twice)
 		}
+	}
+}
+
+// TestManyPartsAreFewOnNodes has a set of as many parts as a binding may have, which would be put on nodes in
+// all orders of size: there is no more room for it than for its parts, and it costs little.
+func TestManyPartsAreFewOnNodes(t *testing.T) {
+	room := &view.FreeRoom{Free: amounts("pods", "1M", "cpu", "1M"), Grades: []view.Grade{{Nodes: 1000, Least: amounts("cpu", "8")}}}
+	var set ComponentSet
+	for i := range 256 {
+		set = append(set, part(1, "cpu", fmt.Sprintf("%dm", 1000+i)))
+	}
+	small := set.sortParts(room.Grades)[packedMax-1:].mergeParts()
+	if small.Replicas != 256-packedMax+1 || len(small.Request) != 1 || small.Request[0].amount != 1255 {
+		t.Errorf("the small ones count as %v, want 241 of the largest of these", small)
+	}
+	sets, known := set.FittingSets(room, nil)
+	if !known || sets < 20 || sets > 8000/289 {
+		t.Errorf("room for %d sets (known: %t), want about a 290th of 8,000 CPUs", sets, known)
 	}
 }

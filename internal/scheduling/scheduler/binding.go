@@ -85,9 +85,9 @@ func CompileBinding(spec BindingSpec) (ClusterRequest, field.ErrorList) {
 
 // ForBindingObject returns the request of a binding for an object of a kind, which is not
 // placed on the clusters that it is being evicted from.
-func (r ClusterRequest) ForBindingObject(apiVersion, kind string, evicted []string) ClusterRequest {
+func (r ClusterRequest) ForBindingObject(apiVersion, kind string, evicted sets.Set[string]) ClusterRequest {
 	r.filters = slices.Insert(slices.Clone(r.filters), 1, clusterFilter(servedFilter{apiVersion: apiVersion, kind: kind}))
-	r.filters = append(r.filters, evictionFilter(sets.New(evicted...)))
+	r.filters = append(r.filters, evictionFilter(evicted))
 	return r
 }
 

@@ -9,7 +9,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -314,10 +316,22 @@ func TestMistakesInBindings(t *testing.T) {
 		}
 		return b
 	}
+	requests := func(cpu string) *workv1alpha2.ResourceBinding {
+		list := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse("0")}
+		b := binding("", "a")
+		b.Spec.ReplicaRequirements = &workv1alpha2.ReplicaRequirements{ResourceRequest: list}
+		b.Spec.Components[0].ReplicaRequirements = &workv1alpha2.ComponentReplicaRequirements{ResourceRequest: list}
+		return b
+	}
 	for name, c := range map[string]struct {
 		binding *workv1alpha2.ResourceBinding
 		want    []string
 	}{
+		"requests": {binding: requests("500m")},
+		"requests of less than nothing": {binding: requests("-1000"), want: []string{
+			`spec.replicaRequirements.resourceRequest[cpu]: Invalid value: "-1k": must not be less than 0`,
+			`spec.components[0].replicaRequirements.resourceRequest[cpu]: Invalid value: "-1k": must not be less than 0`,
+		}},
 		"none":              {binding: binding(`[{"apiVersion":"v1","kind":"Secret","namespace":"a","name":"b"},{"apiVersion":"v1","kind":"Secret","labelSelector":{}}]`, "a", "b")},
 		"no annotation":     {binding: binding("")},
 		"no JSON":           {binding: binding("a"), want: []string{`metadata.annotations[resourcebinding.karmada.io/dependencies]: Invalid value: "a": want a JSON list`}},

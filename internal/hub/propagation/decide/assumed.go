@@ -5,6 +5,7 @@ package decide
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -24,8 +25,7 @@ const assumedMax = time.Minute
 // concurrent use.
 type assumptions struct {
 	objects map[types.UID]assumption
-	// uses is the sum by cluster.
-	uses map[string]view.Amounts
+	uses    *usedAmounts // the sum
 	// order has the objects by when something was last assigned to them, each as often
 	// as that has been.
 	order []assignment
@@ -33,10 +33,13 @@ type assumptions struct {
 
 // assumption is about one object.
 type assumption struct {
-	since time.Time
 	takes binding.Footprint
-	// base is what its clusters had when it was made, and decided what they have now.
+	// base is what its clusters had when it was made, or have reported since, and decided what they
+	// have now.
 	base, decided map[string]workv1alpha2.TargetCluster
+	// since is when each cluster last got more. Who decides again for the same does not take the
+	// room for longer: the cluster reports what runs.
+	since map[string]time.Time
 }
 
 type assignment struct {
@@ -45,7 +48,7 @@ type assignment struct {
 }
 
 func newAssumptions() *assumptions {
-	return &assumptions{objects: map[types.UID]assumption{}, uses: map[string]view.Amounts{}}
+	return &assumptions{objects: map[types.UID]assumption{}, uses: newUsedAmounts()}
 }
 
 // dividesByRoom reports whether a placement divides replicas by the room that clusters
@@ -64,27 +67,65 @@ func dividesByRoom(placement *policyv1alpha1.Placement) bool {
 // and assumes what is decided, if anything is. Of the object itself counts what its binding
 // says it has: what was decided last may not have been written. For others that counts
 // for nothing, as whoever writes a binding can say anything there.
-func (a *assumptions) decideWithAssumptions(in binding.PlacementInput, now time.Time, decide func(uses map[string]view.Amounts) (clusters []workv1alpha2.TargetCluster, ok bool)) {
+func (a *assumptions) decideWithAssumptions(in placedInput, now time.Time, decide func(uses map[string]view.Amounts) (clusters []workv1alpha2.TargetCluster, ok bool)) {
 	a.expireAssumptions(now)
-	says := targetsByName(in.Previous)
-	before, known := a.objects[in.UID]
+	before, known := a.objects[in.uid]
 	if known {
-		a.countUses(before, -1)
+		a.uses.remove(before)
 	} else {
-		before.base = says
+		before.base = in.says
 	}
-	own := assumption{takes: in.Footprint(), base: before.base, decided: says}
-	a.countUses(own, 1)
-	clusters, ok := decide(a.uses)
-	a.countUses(own, -1)
+	own := assumption{takes: in.takes, base: before.base, decided: in.says}
+	a.uses.add(own)
+	clusters, ok := decide(a.uses.byCluster)
+	a.uses.remove(own)
 	if !ok {
-		a.countUses(before, 1)
+		a.uses.add(before)
 		return
 	}
-	after := assumption{since: now, takes: own.takes, base: before.runningReplicas(says), decided: targetsByName(clusters)}
-	a.countUses(after, 1)
-	a.objects[in.UID] = after
-	a.order = append(a.order, assignment{in.UID, now})
+	after := assumption{takes: in.takes, base: before.runningReplicas(in.says), decided: targetsByName(clusters)}
+	after.since = before.grownSince(after.decided, now)
+	a.uses.add(after)
+	a.objects[in.uid] = after
+	a.order = append(a.order, assignment{in.uid, now})
+}
+
+// placedInput is an object that is to be placed, as far as assumptions are about it.
+type placedInput struct {
+	uid   types.UID
+	takes binding.Footprint
+	// says has what its binding says of clusters.
+	says map[string]workv1alpha2.TargetCluster
+}
+
+// placedInputOf returns an object as far as assumptions are about it. Of the clusters that its binding
+// names, those count which the fleet has.
+func placedInputOf(fleet view.Fleet, in binding.PlacementInput) placedInput {
+	says := targetsByName(in.Previous)
+	maps.DeleteFunc(says, func(name string, _ workv1alpha2.TargetCluster) bool {
+		_, found := fleet.FindCluster(name)
+		return !found
+	})
+	return placedInput{uid: in.UID, takes: in.Footprint(), says: says}
+}
+
+// grownSince returns since when each cluster has what is decided now: from now on, if that is more.
+func (one assumption) grownSince(decided map[string]workv1alpha2.TargetCluster, now time.Time) map[string]time.Time {
+	since := make(map[string]time.Time, len(decided))
+	for name, target := range decided {
+		at, known := one.since[name]
+		if !known || hasMore(target, one.decided[name]) {
+			at = now
+		}
+		since[name] = at
+	}
+	return since
+}
+
+// hasMore reports whether a cluster has more replicas, of any part, than it had.
+func hasMore(is, was workv1alpha2.TargetCluster) bool {
+	parts := replicasByPart(was)
+	return is.Replicas > was.Replicas || slices.ContainsFunc(is.Components, func(part workv1alpha2.TargetComponent) bool { return part.Replicas > parts[part.Name] })
 }
 
 // runningReplicas returns what the clusters run that was not assigned to them lately, now that
@@ -126,23 +167,32 @@ func (a *assumptions) expireAssumptions(now time.Time) {
 	for len(a.order) > 0 && now.Sub(a.order[0].at) >= assumedMax {
 		uid := a.order[0].uid
 		a.order = a.order[1:]
-		if one, is := a.objects[uid]; is && now.Sub(one.since) >= assumedMax {
-			a.countUses(one, -1)
-			delete(a.objects, uid)
+		one, is := a.objects[uid]
+		if !is {
+			continue
 		}
+		a.uses.remove(one)
+		if one = one.withReported(now); len(one.since) == 0 {
+			delete(a.objects, uid)
+			continue
+		}
+		a.uses.add(one)
+		a.objects[uid] = one
 	}
 }
 
-// countUses adds to the sum what an object takes more than it did, so many times.
-func (a *assumptions) countUses(one assumption, times int64) {
-	for cluster, target := range one.decided {
-		for name, amount := range one.takes.AdditionalAmounts(target, one.base[cluster]) {
-			if a.uses[cluster] == nil {
-				a.uses[cluster] = view.Amounts{}
-			}
-			a.uses[cluster][name] += times * amount
+// withReported returns the assumption without what was assigned so long ago that clusters have reported it.
+func (one assumption) withReported(now time.Time) assumption {
+	base := maps.Clone(one.base)
+	since := maps.Clone(one.since)
+	for name, at := range one.since {
+		if now.Sub(at) >= assumedMax {
+			base[name] = one.decided[name]
+			delete(since, name)
 		}
 	}
+	one.base, one.since = base, since
+	return one
 }
 
 func targetsByName(clusters []workv1alpha2.TargetCluster) map[string]workv1alpha2.TargetCluster {

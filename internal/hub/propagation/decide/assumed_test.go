@@ -4,6 +4,8 @@
 package decide
 
 import (
+	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -26,6 +28,11 @@ func input(uid string, has int32) binding.PlacementInput {
 	return in
 }
 
+// placed is an object in a fleet with cluster a.
+func placed(in binding.PlacementInput) placedInput {
+	return placedInputOf(view.NewFleet(view.Cluster{Name: "a"}), in)
+}
+
 func to(replicas int32) []workv1alpha2.TargetCluster {
 	return []workv1alpha2.TargetCluster{{Name: "a", Replicas: replicas}}
 }
@@ -35,7 +42,7 @@ func TestAssumptions(t *testing.T) {
 	a := newAssumptions()
 	sees := func(reason string, in binding.PlacementInput, at time.Time, want int64) {
 		t.Helper()
-		a.decideWithAssumptions(in, at, func(uses map[string]view.Amounts) ([]workv1alpha2.TargetCluster, bool) {
+		a.decideWithAssumptions(placed(in), at, func(uses map[string]view.Amounts) ([]workv1alpha2.TargetCluster, bool) {
 			if got := uses["a"][corev1.ResourceCPU] / 1000; got != want {
 				t.Errorf("%s: %d CPUs are assumed, want %d", reason, got, want)
 			}
@@ -43,7 +50,7 @@ func TestAssumptions(t *testing.T) {
 		})
 	}
 	gets := func(in binding.PlacementInput, replicas int32) {
-		a.decideWithAssumptions(in, now, func(map[string]view.Amounts) ([]workv1alpha2.TargetCluster, bool) { return to(replicas), true })
+		a.decideWithAssumptions(placed(in), now, func(map[string]view.Amounts) ([]workv1alpha2.TargetCluster, bool) { return to(replicas), true })
 	}
 	sees("nothing was decided", input("x", 0), now, 0)
 
@@ -91,7 +98,7 @@ func TestABindingTakesNoRoomByItsWord(t *testing.T) {
 	} {
 		a := newAssumptions()
 		attack(a)
-		a.decideWithAssumptions(input("y", 0), now, func(uses map[string]view.Amounts) ([]workv1alpha2.TargetCluster, bool) {
+		a.decideWithAssumptions(placed(input("y", 0)), now, func(uses map[string]view.Amounts) ([]workv1alpha2.TargetCluster, bool) {
 			if got := uses["a"][corev1.ResourceCPU] / 1000; got != 3 {
 				t.Errorf("%s: others see %d CPUs assumed, want the 3 that were decided", name, got)
 			}
@@ -102,7 +109,7 @@ func TestABindingTakesNoRoomByItsWord(t *testing.T) {
 
 // decides has clusters decided for an object; nil decides nothing.
 func decides(a *assumptions, in binding.PlacementInput, at time.Time, clusters []workv1alpha2.TargetCluster) {
-	a.decideWithAssumptions(in, at, func(map[string]view.Amounts) ([]workv1alpha2.TargetCluster, bool) { return clusters, clusters != nil })
+	a.decideWithAssumptions(placed(in), at, func(map[string]view.Amounts) ([]workv1alpha2.TargetCluster, bool) { return clusters, clusters != nil })
 }
 
 // What is placed as a whole takes what all its parts need.
@@ -115,13 +122,87 @@ func TestPartsAreAssumed(t *testing.T) {
 	has := func(job, task int32) []workv1alpha2.TargetCluster {
 		return []workv1alpha2.TargetCluster{{Name: "a", Components: []workv1alpha2.TargetComponent{{Name: "job", Replicas: job}, {Name: "task", Replicas: task}}}}
 	}
-	a.decideWithAssumptions(in, now, func(map[string]view.Amounts) ([]workv1alpha2.TargetCluster, bool) { return has(3, 4), true })
+	a.decideWithAssumptions(placed(in), now, func(map[string]view.Amounts) ([]workv1alpha2.TargetCluster, bool) { return has(3, 4), true })
 	in.Previous = has(3, 4)
-	a.decideWithAssumptions(in, now, func(map[string]view.Amounts) ([]workv1alpha2.TargetCluster, bool) { return has(3, 6), true })
-	a.decideWithAssumptions(input("y", 0), now, func(uses map[string]view.Amounts) ([]workv1alpha2.TargetCluster, bool) {
+	a.decideWithAssumptions(placed(in), now, func(map[string]view.Amounts) ([]workv1alpha2.TargetCluster, bool) { return has(3, 6), true })
+	a.decideWithAssumptions(placed(input("y", 0)), now, func(uses map[string]view.Amounts) ([]workv1alpha2.TargetCluster, bool) {
 		if pods, cpu := uses["a"][corev1.ResourcePods]/1000, uses["a"][corev1.ResourceCPU]/1000; pods != 9 || cpu != 3 {
 			t.Errorf("%d pods and %d CPUs are assumed, want 9 and 3", pods, cpu)
 		}
 		return nil, false
 	})
+}
+
+// TestNoRequestMakesAFleetLookEmptyOrFull has bindings whose replicas request less than nothing, or more than
+// there are numbers: others see no more room by the first, and what it was once the second are gone.
+func TestNoRequestMakesAFleetLookEmptyOrFull(t *testing.T) {
+	now := time.Unix(1000, 0)
+	asks := func(uid, cpu string) binding.PlacementInput {
+		in := input(uid, 0)
+		in.Requirements = &workv1alpha2.ReplicaRequirements{ResourceRequest: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}
+		return in
+	}
+	a := newAssumptions()
+	sees := func(reason string, at time.Time, want int64) {
+		t.Helper()
+		a.decideWithAssumptions(placed(input("y", 0)), at, func(uses map[string]view.Amounts) ([]workv1alpha2.TargetCluster, bool) {
+			if got := uses["a"][corev1.ResourceCPU]; got != want {
+				t.Errorf("%s: %d thousandths of a CPU are assumed, want %d", reason, got, want)
+			}
+			return nil, false
+		})
+	}
+	decides(a, asks("x", "1"), now, to(3))
+	decides(a, asks("less", "-1000000"), now, to(1000))
+	sees("less than nothing", now, 3000)
+	for _, uid := range []string{"more", "most"} {
+		decides(a, asks(uid, "9000P"), now, to(math.MaxInt32))
+	}
+	sees("more than numbers can say", now, math.MaxInt64)
+	for _, uid := range []string{"more", "most"} {
+		decides(a, asks(uid, "1"), now, to(0))
+	}
+	sees("what was too much is gone", now, 3000)
+	sees("all is reported", now.Add(assumedMax), 0)
+	if len(a.uses.byCluster)+len(a.uses.sums) != 0 {
+		t.Errorf("%v are kept for ever", a.uses.byCluster)
+	}
+}
+
+// TestWhoDecidesAgainTakesNoRoomForLonger has a binding decided for again and again, with one replica less each
+// time: what was assigned first is reported by then.
+func TestWhoDecidesAgainTakesNoRoomForLonger(t *testing.T) {
+	start := time.Unix(1000, 0)
+	a := newAssumptions()
+	const many = 1000
+	decides(a, input("x", 0), start, to(many))
+	for i := range int32(5) {
+		at := start.Add(time.Duration(i+1) * (assumedMax - time.Second))
+		decides(a, input("x", many-i), at, to(many-i-1))
+		a.decideWithAssumptions(placed(input("y", 0)), at, func(uses map[string]view.Amounts) ([]workv1alpha2.TargetCluster, bool) {
+			if got := uses["a"][corev1.ResourceCPU] / 1000; i > 0 && got != 0 {
+				t.Errorf("%v after it was assigned, others see %d CPUs assumed", at.Sub(start), got)
+			}
+			return nil, false
+		})
+	}
+	at := start.Add(6 * assumedMax)
+	decides(a, input("x", many-5), at, to(many+7))
+	a.decideWithAssumptions(placed(input("y", 0)), at, func(uses map[string]view.Amounts) ([]workv1alpha2.TargetCluster, bool) {
+		if got := uses["a"][corev1.ResourceCPU] / 1000; got != 12 {
+			t.Errorf("others see %d CPUs assumed of an object that has grown by 12", got)
+		}
+		return nil, false
+	})
+}
+
+// TestClustersThatAreNoneTakeNoTime has a binding name thousands of clusters that do not exist.
+func TestClustersThatAreNoneTakeNoTime(t *testing.T) {
+	in := input("x", 3)
+	for i := range 10_000 {
+		in.Previous = append(in.Previous, workv1alpha2.TargetCluster{Name: fmt.Sprintf("none-%d", i), Replicas: 1})
+	}
+	if says := placed(in).says; len(says) != 1 || says["a"].Replicas != 3 {
+		t.Errorf("%d clusters are looked at, want the one of the fleet", len(says))
+	}
 }

@@ -7,12 +7,14 @@ package decide
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
 
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
@@ -115,9 +117,10 @@ func (d *Decider) DecideBinding(b workv1alpha2.Binding) (outcome BindingDecision
 	if err != nil {
 		return BindingDecision{}, false, fmt.Errorf("encoding the placement of binding %q: %w", b.GetName(), err)
 	}
+	ready := d.prepareDecision(fleet, state.PlacementInput, string(placement))
 	chosen := d.groups.decideAmongGroups(b, d.clock.Now(), func(n scheduler.Neighbours) binding.SchedulingDecision {
-		state.Neighbours = n
-		return d.decideByPlacement(fleet, state.PlacementInput, string(placement))
+		ready.in.Neighbours = n
+		return d.decidePrepared(fleet, ready)
 	})
 	changed := binding.RecordDecision(b, chosen, string(placement))
 	return BindingDecision{decision: chosen, anew: true}, changed || state.Triggered() || !isDecisionReported(b, chosen) || d.isConfirmationDue(b), nil
@@ -136,25 +139,42 @@ func isDecisionReported(b workv1alpha2.Binding, chosen binding.SchedulingDecisio
 		status.SchedulerObservedGeneration == b.GetGeneration() && (!chosen.ClustersChosen() || status.SchedulerObservedAffinityName == chosen.Affinity)
 }
 
-// decideByPlacement chooses clusters by a placement, which is given as JSON, too.
-func (d *Decider) decideByPlacement(fleet view.Fleet, in binding.PlacementInput, placement string) binding.SchedulingDecision {
+// preparedDecision is an object with all that is found out about it before anybody waits for its decision.
+type preparedDecision struct {
+	compiled binding.CompiledPlacement
+	problems field.ErrorList
+	in       binding.PlacementInput
+	placed   placedInput
+}
+
+// prepareDecision reads a placement, which is given as JSON, too, and counts the room that there is.
+func (d *Decider) prepareDecision(fleet view.Fleet, in binding.PlacementInput, placement string) preparedDecision {
 	compiled, problems := d.compile(in.Placement, placement)
-	if len(problems) > 0 {
+	if problems = slices.Concat(problems, in.CheckRequests()); len(problems) > 0 {
+		return preparedDecision{problems: problems, in: in}
+	}
+	return preparedDecision{compiled: compiled, in: compiled.CountRoom(fleet, in), placed: placedInputOf(fleet, in)}
+}
+
+// decidePrepared chooses clusters.
+func (d *Decider) decidePrepared(fleet view.Fleet, ready preparedDecision) binding.SchedulingDecision {
+	in := ready.in
+	if len(ready.problems) > 0 {
 		return binding.SchedulingDecision{
 			Clusters: in.Previous, Affinity: in.ObservedAffinity,
-			Reason: workv1alpha2.BindingReasonSchedulerError, Message: problems.ToAggregate().Error(),
+			Reason: workv1alpha2.BindingReasonSchedulerError, Message: ready.problems.ToAggregate().Error(),
 		}
 	}
 	now := d.clock.Now()
 	if !dividesByRoom(in.Placement) {
-		return compiled.DecideClusters(fleet, in, now)
+		return ready.compiled.DecideClusters(fleet, in, now)
 	}
 	d.room.Lock()
 	defer d.room.Unlock()
 	var chosen binding.SchedulingDecision
-	d.assumed.decideWithAssumptions(in, now, func(uses map[string]view.Amounts) ([]workv1alpha2.TargetCluster, bool) {
+	d.assumed.decideWithAssumptions(ready.placed, now, func(uses map[string]view.Amounts) ([]workv1alpha2.TargetCluster, bool) {
 		in.Assumed = uses
-		chosen = compiled.DecideClusters(fleet, in, now)
+		chosen = ready.compiled.DecideClusters(fleet, in, now)
 		return chosen.Clusters, chosen.ClustersChosen()
 	})
 	return chosen

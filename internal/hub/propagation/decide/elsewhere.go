@@ -64,19 +64,20 @@ func (d *Decider) tryDecision(fleet view.Fleet, in binding.PlacementInput, to []
 	if err != nil {
 		return chosen, fmt.Errorf("encoding a placement: %w", err)
 	}
-	compiled, problems := d.compile(in.Placement, string(text))
-	if len(problems) > 0 {
+	ready := d.prepareDecision(fleet, in, string(text))
+	if len(ready.problems) > 0 {
 		return chosen, nil // the binding says so
 	}
 	now := d.clock.Now()
 	d.room.Lock()
 	defer d.room.Unlock()
-	d.assumed.decideWithAssumptions(in, now, func(uses map[string]view.Amounts) ([]workv1alpha2.TargetCluster, bool) {
+	d.assumed.decideWithAssumptions(ready.placed, now, func(uses map[string]view.Amounts) ([]workv1alpha2.TargetCluster, bool) {
 		if to != nil {
 			return to, true
 		}
+		in := ready.in
 		in.Assumed = uses
-		chosen = compiled.DecideClusters(fleet, in, now)
+		chosen = ready.compiled.DecideClusters(fleet, in, now)
 		return nil, false
 	})
 	return chosen, nil
