@@ -17,9 +17,16 @@ import (
 // replicas are placed.
 const groupsMax = 64
 
+// TolerationsMax is how many tolerations a placement may have, with each of which the taints of each
+// cluster are compared.
+const TolerationsMax = 100
+
 // CheckPlacement returns what is wrong with a placement that has more terms, in all of
-// its affinities together, than each cluster can be compared with.
+// its affinities together, or more tolerations than each cluster can be compared with.
 func CheckPlacement(placement *policyv1alpha1.Placement, path *field.Path) field.ErrorList {
+	if many := len(placement.ClusterTolerations); many > TolerationsMax {
+		return field.ErrorList{field.TooMany(path.Child("clusterTolerations"), many, TolerationsMax)}
+	}
 	groups := len(placement.ClusterAffinities)
 	for i := range placement.ClusterAffinities {
 		groups += len(placement.ClusterAffinities[i].OverflowAffinities)

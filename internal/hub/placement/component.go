@@ -26,6 +26,7 @@ import (
 	"github.com/capstan-io/capstan/internal/kube/events"
 	"github.com/capstan-io/capstan/internal/kube/rights"
 	"github.com/capstan-io/capstan/internal/kube/selfconflict"
+	"github.com/capstan-io/capstan/internal/scheduling/placement"
 	"github.com/capstan-io/capstan/internal/server/metrics"
 )
 
@@ -55,10 +56,20 @@ func NewPlacementCacheOptions() cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
+			&clusterv1beta1.Placement{}:            {Transform: slimPlacement},
 			&clusterv1.ManagedCluster{}:            {Transform: fleet.SlimCluster},
 			&clusterv1alpha1.AddOnPlacementScore{}: {Transform: fleet.SlimScores},
 		},
 	}
+}
+
+// slimPlacement leaves out managed fields, and what a Placement has more than it may have.
+func slimPlacement(obj any) (any, error) {
+	if p, ok := obj.(*clusterv1beta1.Placement); ok {
+		p.ManagedFields = nil
+		placement.BoundLists(&p.Spec)
+	}
+	return obj, nil
 }
 
 // WatchedPlacementKinds are kinds that a replica that leads has to have in its cache to be ready.

@@ -84,6 +84,7 @@ func NewWorkCacheOptions() cache.Options {
 			&workv1.ManifestWork{}:      {Transform: slimWork},
 			&corev1.Namespace{}:         {Transform: slimNamespace},
 			&clusterv1.ManagedCluster{}: {Transform: slimCluster},
+			&clusterv1beta1.Placement{}: {Transform: slimPlacement},
 		},
 	}
 }
@@ -120,6 +121,15 @@ func slimCluster(object any) (any, error) {
 		kept.Status.Conditions = []metav1.Condition{{Type: accepted.Type, Status: accepted.Status}}
 	}
 	return kept, nil
+}
+
+// slimPlacement keeps of a Placement that it is there, and its status: its decisions tell the rest.
+func slimPlacement(object any) (any, error) {
+	if placement, ok := object.(*clusterv1beta1.Placement); ok {
+		placement.ManagedFields = nil
+		placement.Spec = clusterv1beta1.PlacementSpec{}
+	}
+	return object, nil
 }
 
 func identityMeta(of metav1.ObjectMeta) metav1.ObjectMeta {

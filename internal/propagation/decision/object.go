@@ -74,9 +74,11 @@ func DecideClaim(object selector.Object, f ObjectFacts) Reason {
 		return f.policyReason(OverridesInvalid, wrong.ToAggregate().Error())
 	case f.AbsentOverride != "":
 		return f.policyReason(OverrideAbsent, f.AbsentOverride)
-	default:
-		return f.policyReason(Applied, "")
 	}
+	if wrong := claims.CheckCopies(f.Policy.PropagationSpec(), field.NewPath("spec")); len(wrong) > 0 {
+		return f.policyReason(PolicyTooLarge, wrong.ToAggregate().Error())
+	}
+	return f.policyReason(Applied, "")
 }
 
 func (f ObjectFacts) policyReason(code ReasonCode, detail string) Reason {

@@ -32,6 +32,8 @@ const (
 	Unserved ReasonCode = "Unserved"
 	// OverridesInvalid is that its policy waits for more override policies than it may.
 	OverridesInvalid ReasonCode = "OverridesInvalid"
+	// PolicyTooLarge is that its policy has more than is copied into the binding of each object.
+	PolicyTooLarge ReasonCode = "PolicyTooLarge"
 	// OverrideAbsent is that its policy waits for an override policy that does not exist.
 	OverrideAbsent ReasonCode = "OverrideAbsent"
 	// Postponed is that its policy is lazy, and waits for a change of it.
@@ -131,7 +133,7 @@ func (r Reason) codeText() string {
 		return "no policy selects it"
 	case Unserved:
 		return " selects it, but " + r.Detail
-	case OverridesInvalid:
+	case OverridesInvalid, PolicyTooLarge:
 		return " is not applied: " + r.Detail
 	case OverrideAbsent:
 		return fmt.Sprintf(" waits for override policy %q (spec.dependentOverrides), which does not exist: create it", r.Detail)

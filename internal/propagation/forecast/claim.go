@@ -56,7 +56,7 @@ func (f *forecast) forecastDecisions() {
 		f.after = nil
 	case decision.Unclaimed, decision.Unserved:
 		f.noteRelease(reason)
-	case decision.OverridesInvalid, decision.OverrideAbsent:
+	case decision.OverridesInvalid, decision.PolicyTooLarge, decision.OverrideAbsent:
 		f.addProblem("%s", reason.ToClause())
 		f.then = f.now
 	case decision.Postponed:

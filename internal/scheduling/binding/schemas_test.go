@@ -11,6 +11,7 @@ import (
 
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/config"
+	"github.com/capstan-io/capstan/internal/cluster/view"
 )
 
 // TestListsOfABindingAreBounded keeps what a tenant may write into a binding to what the
@@ -31,9 +32,17 @@ func TestListsOfABindingAreBounded(t *testing.T) {
 			for path, want := range map[string]int64{
 				"clusters": 10_000, "gracefulEvictionTasks": 10_000, "requiredBy": 10_000, "requiredBy.clusters": 10_000,
 				"gracefulEvictionTasks.clustersBeforeFailover": 10_000, "components": 256, "clusters.components": 256,
+				"replicaRequirements.nodeClaim.tolerations": 100, "components.replicaRequirements.nodeClaim.tolerations": 100,
+				"placement.clusterTolerations": 100, "suspension.dispatchingOnClusters.clusterNames": 1000,
+				"failover.application.statePreservation.rules": 100, "failover.cluster.statePreservation.rules": 100,
 			} {
 				if list := listAt(spec, path); list.MaxItems == nil || *list.MaxItems != want {
 					t.Errorf("%s: spec.%s may have %v items, want at most %d", definition.Name, path, list.MaxItems, want)
+				}
+			}
+			for _, path := range []string{"replicaRequirements.resourceRequest", "components.replicaRequirements.resourceRequest"} {
+				if of := listAt(spec, path); of.MaxProperties == nil || *of.MaxProperties != view.RequestsMax {
+					t.Errorf("%s: spec.%s may have %v resources, want at most %d", definition.Name, path, of.MaxProperties, view.RequestsMax)
 				}
 			}
 		}
@@ -43,12 +52,15 @@ func TestListsOfABindingAreBounded(t *testing.T) {
 	}
 }
 
-// listAt returns the schema of a list below that of an object, at a path of lists.
+// listAt returns the schema of a list below that of an object, at a path of lists and objects.
 func listAt(schema apiextensionsv1.JSONSchemaProps, path string) apiextensionsv1.JSONSchemaProps {
 	field, rest, more := strings.Cut(path, ".")
 	list := schema.Properties[field]
 	if more && list.Items != nil && list.Items.Schema != nil {
 		return listAt(*list.Items.Schema, rest)
+	}
+	if more {
+		return listAt(list, rest)
 	}
 	return list
 }

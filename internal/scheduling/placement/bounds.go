@@ -5,6 +5,7 @@ package placement
 
 import (
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -65,6 +66,23 @@ func checkBounds(spec *clusterv1beta1.PlacementSpec) field.ErrorList {
 		problems = append(problems, problem)
 	}
 	return append(problems, labelselector.CheckTerms(path, terms)...)
+}
+
+// BoundLists leaves of each list that has more than it may have one element more than that: a Placement that has too
+// much still has, and not half a million empty elements in memory.
+func BoundLists(spec *clusterv1beta1.PlacementSpec) {
+	groups := &spec.DecisionStrategy.GroupStrategy
+	spec.Predicates = firstElements(spec.Predicates)
+	spec.Tolerations = firstElements(spec.Tolerations)
+	spec.PrioritizerPolicy.Configurations = firstElements(spec.PrioritizerPolicy.Configurations)
+	groups.DecisionGroups = firstElements(groups.DecisionGroups)
+}
+
+func firstElements[T any](list []T) []T {
+	if len(list) <= listMax+1 {
+		return list
+	}
+	return slices.Clone(list[:listMax+1])
 }
 
 // countSelectorTerms counts what the labels and claims of a cluster are compared with.

@@ -102,3 +102,21 @@ func TestAPlacementOfTheLargestSizeIsCompiled(t *testing.T) {
 		t.Error(problems)
 	}
 }
+
+// TestLongListsOfAPlacementAreNotKept has Placements of a megabyte of empty elements: what a cache keeps of each list
+// is as long as it may be, and one more, for which it is refused.
+func TestLongListsOfAPlacementAreNotKept(t *testing.T) {
+	const much = 100_000
+	p := &clusterv1beta1.Placement{Spec: clusterv1beta1.PlacementSpec{
+		Predicates: make([]clusterv1beta1.ClusterPredicate, much), Tolerations: make([]clusterv1beta1.Toleration, much),
+		PrioritizerPolicy: clusterv1beta1.PrioritizerPolicy{Configurations: make([]clusterv1beta1.PrioritizerConfig, much)},
+		DecisionStrategy:  clusterv1beta1.DecisionStrategy{GroupStrategy: clusterv1beta1.GroupStrategy{DecisionGroups: make([]clusterv1beta1.DecisionGroup, much)}},
+	}}
+	BoundLists(&p.Spec)
+	if kept := cap(p.Spec.Predicates) + cap(p.Spec.Tolerations) + cap(p.Spec.PrioritizerPolicy.Configurations) + cap(p.Spec.DecisionStrategy.GroupStrategy.DecisionGroups); kept > 8*listMax {
+		t.Errorf("there is room for %d elements of four lists of %d", kept, listMax)
+	}
+	if _, problems := CompilePlacement(p, nil); len(problems) != 4 {
+		t.Errorf("got %v, want that four lists are too long", problems)
+	}
+}

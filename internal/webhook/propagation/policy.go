@@ -60,6 +60,9 @@ func checkPropagation(namespace string, spec *policyv1alpha1.PropagationSpec) (a
 		more, problems := checkFailover(spec.Failover, path.Child("failover"))
 		warnings, wrong = append(warnings, more...), append(wrong, problems...)
 	}
+	if len(wrong) == 0 {
+		wrong = claims.CheckCopies(spec, path)
+	}
 	return warnings, wrong
 }
 

@@ -85,6 +85,7 @@ type ClusterFailoverBehavior struct {
 type StatePreservation struct {
 	// rules list what is taken along.
 	// +required
+	// +kubebuilder:validation:MaxItems=100
 	Rules []StatePreservationRule `json:"rules"`
 }
 

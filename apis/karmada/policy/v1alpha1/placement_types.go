@@ -29,6 +29,7 @@ type Placement struct {
 	// clusterTolerations tolerate taints of clusters. Operators Lt and Gt are not
 	// supported.
 	// +optional
+	// +kubebuilder:validation:MaxItems=100
 	ClusterTolerations []corev1.Toleration `json:"clusterTolerations,omitempty"`
 
 	// spreadConstraints say over how many clusters, regions and so on to spread. If

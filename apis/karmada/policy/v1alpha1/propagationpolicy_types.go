@@ -216,6 +216,7 @@ type Suspension struct {
 type SuspendClusters struct {
 	// clusterNames are the names of the clusters.
 	// +optional
+	// +kubebuilder:validation:MaxItems=1000
 	ClusterNames []string `json:"clusterNames,omitempty"`
 }
 

@@ -195,6 +195,7 @@ type ReplicaRequirements struct {
 
 	// resourceRequest lists the resources that a replica requests.
 	// +optional
+	// +kubebuilder:validation:MaxProperties=64
 	ResourceRequest corev1.ResourceList `json:"resourceRequest,omitempty"`
 
 	// namespace is the namespace of the replicas.
@@ -218,6 +219,7 @@ type NodeClaim struct {
 
 	// tolerations tolerate taints of its node.
 	// +optional
+	// +kubebuilder:validation:MaxItems=100
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 }
 
@@ -245,6 +247,7 @@ type ComponentReplicaRequirements struct {
 
 	// resourceRequest lists the resources that a replica requests.
 	// +optional
+	// +kubebuilder:validation:MaxProperties=64
 	ResourceRequest corev1.ResourceList `json:"resourceRequest,omitempty"`
 
 	// priorityClassName is the priority class of the replicas.

@@ -93,7 +93,7 @@ func (d DetectionDeps) reportReason(object client.Object, reason decision.Reason
 	switch reason.Code {
 	case decision.Unclaimed:
 		return
-	case decision.OverridesInvalid:
+	case decision.OverridesInvalid, decision.PolicyTooLarge:
 		related = reason.Policy
 	case decision.OverrideAbsent:
 		related = newOverride(reason.Policy.GetNamespace(), reason.Detail)

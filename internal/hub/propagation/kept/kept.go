@@ -176,6 +176,7 @@ func (c *SharedValues) SlimBinding(obj any) (any, error) {
 	}
 	spec := b.BindingSpec()
 	status := b.BindingStatus()
+	boundBinding(spec)
 	spec.Placement = c.internPlacement(spec.Placement)
 	spec.Resource.APIVersion, spec.Resource.Kind = c.InternString(spec.Resource.APIVersion), c.InternString(spec.Resource.Kind)
 	spec.Resource.Namespace, spec.SchedulerName = c.InternString(spec.Resource.Namespace), c.InternString(spec.SchedulerName)
@@ -270,6 +271,9 @@ func (c *SharedValues) SlimObject(obj any) (any, error) {
 		if meta, ok := object.GetObjectMeta().(*metav1.ObjectMeta); ok {
 			c.internMetadata(meta)
 		}
+	}
+	if policy, ok := obj.(policyv1alpha1.Policy); ok {
+		boundPolicy(policy.PropagationSpec())
 	}
 	return obj, nil
 }

@@ -1,0 +1,73 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kept
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/cluster/affinity"
+	"github.com/capstan-io/capstan/internal/propagation/claims"
+)
+
+// TestLongListsAreNotKept has bindings and policies with many empty elements, as they may be stored since before
+// their schemas had bounds: whoever checks them still sees that they have too many.
+func TestLongListsAreNotKept(t *testing.T) {
+	const many = 100_000
+	state := func() *policyv1alpha1.StatePreservation {
+		return &policyv1alpha1.StatePreservation{Rules: make([]policyv1alpha1.StatePreservationRule, many)}
+	}
+	failover := &policyv1alpha1.FailoverBehavior{
+		Application: &policyv1alpha1.ApplicationFailoverBehavior{StatePreservation: state()}, Cluster: &policyv1alpha1.ClusterFailoverBehavior{StatePreservation: state()},
+	}
+	suspension := policyv1alpha1.Suspension{DispatchingOnClusters: &policyv1alpha1.SuspendClusters{ClusterNames: make([]string, many)}}
+	placement := policyv1alpha1.Placement{ClusterTolerations: make([]corev1.Toleration, many)}
+	claim := func() *workv1alpha2.NodeClaim {
+		return &workv1alpha2.NodeClaim{
+			Tolerations: make([]corev1.Toleration, many), HardNodeAffinity: &corev1.NodeSelector{NodeSelectorTerms: make([]corev1.NodeSelectorTerm, many)},
+		}
+	}
+	policy := &policyv1alpha1.PropagationPolicy{Spec: policyv1alpha1.PropagationSpec{Placement: placement, Suspension: &suspension, Failover: failover}}
+	policy = policy.DeepCopy()
+	binding := &workv1alpha2.ResourceBinding{Spec: workv1alpha2.ResourceBindingSpec{
+		Placement: &placement, Suspension: &workv1alpha2.Suspension{Suspension: suspension}, Failover: failover,
+		ReplicaRequirements: &workv1alpha2.ReplicaRequirements{NodeClaim: claim()},
+		Components:          []workv1alpha2.Component{{ReplicaRequirements: &workv1alpha2.ComponentReplicaRequirements{NodeClaim: claim()}}},
+	}}
+	common := NewSharedValues()
+	if _, err := common.SlimObject(policy); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := common.SlimBinding(binding); err != nil {
+		t.Fatal(err)
+	}
+	for name, spec := range map[string]struct {
+		placement  *policyv1alpha1.Placement
+		suspension *policyv1alpha1.Suspension
+		failover   *policyv1alpha1.FailoverBehavior
+	}{
+		"policy":  {&policy.Spec.Placement, policy.Spec.Suspension, policy.Spec.Failover},
+		"binding": {binding.Spec.Placement, &binding.Spec.Suspension.Suspension, binding.Spec.Failover},
+	} {
+		if kept := cap(spec.placement.ClusterTolerations); kept < affinity.TolerationsMax+1 || kept > 2*affinity.TolerationsMax {
+			t.Errorf("of a %s with too many tolerations there is room for %d", name, kept)
+		}
+		if kept := cap(spec.suspension.DispatchingOnClusters.ClusterNames); kept < claims.SuspendedMax+1 || kept > 2*claims.SuspendedMax {
+			t.Errorf("of a %s with too many suspended clusters there is room for %d", name, kept)
+		}
+		for _, state := range claims.StatesPreserved(spec.failover) {
+			if kept := cap(state.Rules); kept < claims.PreservedMax+1 || kept > 2*claims.PreservedMax {
+				t.Errorf("of a %s with too many rules there is room for %d", name, kept)
+			}
+		}
+	}
+	for _, claim := range []*workv1alpha2.NodeClaim{binding.Spec.ReplicaRequirements.NodeClaim, binding.Spec.Components[0].ReplicaRequirements.NodeClaim} {
+		if tolerations, terms := cap(claim.Tolerations), cap(claim.HardNodeAffinity.NodeSelectorTerms); tolerations > 200 || terms > 200 || tolerations == 0 || terms == 0 {
+			t.Errorf("of nodes there is room for %d tolerations and %d terms", tolerations, terms)
+		}
+	}
+}
