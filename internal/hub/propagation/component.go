@@ -202,7 +202,7 @@ func SetupPropagationControllers(ctx context.Context, mgr ctrl.Manager, o SetupO
 	clusters := fleet.NewFleet(o.Clock)
 	chain := append(interpret.Chain{customs}, shipped.BuiltinChain()...)
 	own := latest.ReadOwnWritesClient{Client: mgr.GetClient(), Latest: latest.NewWrittenBindings(o.Clock)}
-	stored := store.NewBindingStore(own, decide.NewDecider(decide.DeciderOptions{Fleet: clusters, Clock: o.Clock, Groups: o.Gates.Enabled(features.WorkloadAffinity)}), clusters)
+	stored := store.NewBindingStore(own, decide.NewDecider(decide.DeciderOptions{Fleet: clusters, Clock: o.Clock, Groups: o.Gates.Enabled(features.WorkloadAffinity)}), clusters, o.Clock)
 	works := created.NewCreatedWorks(o.Clock)
 	restless := send.NewRestlessWorks(o.Clock)
 	refusals := detector.NewRefusalCounter()

@@ -50,6 +50,8 @@ type bindingPass struct {
 	// untilLeaving when there will be something else.
 	leaving      string
 	untilLeaving time.Duration
+	// untilReport is when what clusters report may be written.
+	untilReport time.Duration
 }
 
 // bindingPhase is a step of a pass over a binding.
@@ -122,7 +124,7 @@ func (p *bindingPass) reportStatus(ctx context.Context) error {
 func (p *bindingPass) nextLook() time.Duration {
 	decider := p.by.Store.Decider
 	decided := cmp.Or(decider.RefusalBackoff(p.binding), decider.ConfirmIn(p.binding, p.binding.BindingStatus()))
-	return shorterWait(shorterWait(shorterWait(p.sent.again, p.reflected.again), p.untilLeaving), decided)
+	return shorterWait(shorterWait(shorterWait(shorterWait(p.sent.again, p.reflected.again), p.untilLeaving), decided), p.untilReport)
 }
 
 // withFinalizer returns a copy of a binding that has the finalizer which keeps it until its works
@@ -142,7 +144,8 @@ func shorterWait(a, b time.Duration) time.Duration {
 }
 
 // writeBindingStatus writes the status of a binding: what clusters say, and what there is to say about
-// the object besides.
+// the object besides. About what was asked for last, it says something at once, and something else as often
+// as the binding is written.
 func (p *bindingPass) writeBindingStatus(ctx context.Context, remarks ...string) error {
 	b, held := p.binding, p.sent.limited
 	after := deepcopy.CopyObject(b)
@@ -156,10 +159,20 @@ func (p *bindingPass) writeBindingStatus(ctx context.Context, remarks ...string)
 		applied.Message = strings.TrimSpace(applied.Message + " " + remark)
 	}
 	conditions.SetCondition(&status.Conditions, b.GetGeneration(), applied)
+	if equality.Semantic.DeepEqual(b.BindingStatus(), status) {
+		return nil
+	}
+	was := meta.FindStatusCondition(b.BindingStatus().Conditions, applied.Type)
+	if was != nil && was.ObservedGeneration == b.GetGeneration() {
+		if p.untilReport = p.by.Store.Meter.WaitBeforeReport(client.ObjectKeyFromObject(b)); p.untilReport > 0 {
+			return nil
+		}
+	}
 	if err := conditions.PatchStatus(ctx, p.by.Client, b, after); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("writing the status of binding %q: %w", client.ObjectKeyFromObject(b), err)
 	}
-	if was := meta.FindStatusCondition(b.BindingStatus().Conditions, applied.Type); held.NeedsAction() && (was == nil || was.Reason != applied.Reason) {
+	p.by.Store.Meter.CountWrite(after)
+	if held.NeedsAction() && (was == nil || was.Reason != applied.Reason) {
 		p.by.Events.Eventf(b, nil, corev1.EventTypeWarning, applied.Reason, action, "%s", applied.Message)
 	}
 	return nil

@@ -48,6 +48,9 @@ func (c bindingWriter) bindObject(
 	if reason.Code != decision.Applied {
 		return c.reportUnknownDemand(object, reason), nil
 	}
+	if wait := c.Store.Meter.WaitBeforeChange(object.GetNamespace()); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
 	present := have.OfObject(object.GetUID())
 	if present == nil {
 		return ctrl.Result{}, c.createBinding(ctx, have.NewBinding(key), object, wanted, policy)

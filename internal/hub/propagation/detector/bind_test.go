@@ -4,6 +4,7 @@
 package detector
 
 import (
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -46,7 +47,7 @@ func newBindScene(t *testing.T) *bindScene {
 	clk := clock.RealClock{}
 	hub, clusters := fake.NewClientBuilder().WithScheme(scheme).Build(), fleet.NewFleet(clk)
 	s.binder = bindingWriter{DetectionDeps{
-		Client: hub, Store: store.NewBindingStore(hub, decide.NewDecider(decide.DeciderOptions{Fleet: clusters, Clock: clk}), clusters), Chain: interpret.Chain{native.NewKubernetesKinds()}, Events: events.NewRecorder(nil),
+		Client: hub, Store: store.NewBindingStore(hub, decide.NewDecider(decide.DeciderOptions{Fleet: clusters, Clock: clk}), clusters, clk), Chain: interpret.Chain{native.NewKubernetesKinds()}, Events: events.NewRecorder(nil),
 		Touched: func(types.NamespacedName) { s.touched++ },
 	}}
 	return s
@@ -97,5 +98,26 @@ func TestABindingIsNotWrittenForANewVersionAlone(t *testing.T) {
 				t.Errorf("the controller of bindings was notified: %t, want %t, as it does not see the change itself", notified, !test.wrote)
 			}
 		})
+	}
+}
+
+// TestBindingsWaitForTheWritesOfTheirNamespace has large bindings written in a namespace until it is not their turn.
+func TestBindingsWaitForTheWritesOfTheirNamespace(t *testing.T) {
+	s := newBindScene(t)
+	large := &workv1alpha2.ResourceBinding{}
+	large.Namespace, large.Name = "shop", "large"
+	large.Spec.SchedulerName = strings.Repeat("x", 1<<20)
+	for range 100 {
+		s.binder.Store.Meter.CountWrite(large)
+	}
+	key := templates.KeyOf(workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web"})
+	policy := &policyv1alpha1.PropagationPolicy{Spec: policyv1alpha1.PropagationSpec{SchedulerName: "mine"}}
+	result, err := s.binder.bindObject(t.Context(), key, s.object, policy, lookup.ObjectBindings{})
+	if err != nil || result.RequeueAfter == 0 {
+		t.Errorf("%v: the binding is looked at again after %v, want later", err, result.RequeueAfter)
+	}
+	list := &workv1alpha2.ResourceBindingList{}
+	if err := s.binder.Client.List(t.Context(), list); err != nil || len(list.Items) > 0 {
+		t.Errorf("%v: %d bindings were written", err, len(list.Items))
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
@@ -32,13 +33,15 @@ type BindingStore struct {
 	Client  client.Client
 	Decider *decide.Decider
 	Fleet   *fleet.Fleet
+	// Meter says when bindings are written. What is written here, it counts.
+	Meter *WriteMeter
 
 	born *names
 }
 
 // NewBindingStore returns BindingStore.
-func NewBindingStore(c client.Client, decider *decide.Decider, clusters *fleet.Fleet) BindingStore {
-	return BindingStore{Client: c, Decider: decider, Fleet: clusters, born: &names{all: map[types.NamespacedName]bool{}}}
+func NewBindingStore(c client.Client, decider *decide.Decider, clusters *fleet.Fleet, clk clock.PassiveClock) BindingStore {
+	return BindingStore{Client: c, Decider: decider, Fleet: clusters, Meter: newWriteMeter(clk), born: &names{all: map[types.NamespacedName]bool{}}}
 }
 
 // IsUnfinished reports whether a binding is being created, and its status is still to
@@ -73,6 +76,7 @@ func (s BindingStore) ScheduleAndCreate(ctx context.Context, b lookup.Binding) (
 	err = s.Client.Create(ctx, b)
 	if isDenied(err) && len(b.BindingSpec().Clusters) > 0 {
 		if err = s.Client.Create(ctx, bare); err == nil {
+			s.Meter.CountWrite(bare)
 			_, _, err := s.ScheduleAndUpdate(ctx, bare, deepcopy.CopyObject(bare), "")
 			return true, err
 		}
@@ -82,7 +86,9 @@ func (s BindingStore) ScheduleAndCreate(ctx context.Context, b lookup.Binding) (
 		return false, apierrors.NewConflict(workv1alpha2.GroupVersion.WithResource("resourcebindings").GroupResource(), b.GetName(), err)
 	case err != nil:
 		return false, fmt.Errorf("creating binding %q: %w", client.ObjectKeyFromObject(b), wrapRefused(err))
-	case !decided || !binding.IsScheduledByUs(b):
+	}
+	s.Meter.CountWrite(b)
+	if !decided || !binding.IsScheduledByUs(b) {
 		return true, nil
 	}
 	before := deepcopy.CopyObject(b)
@@ -141,7 +147,11 @@ func (s BindingStore) patchBinding(ctx context.Context, before, after lookup.Bin
 	if version != "" {
 		after.BindingSpec().Resource.ResourceVersion = version
 	}
-	return s.Client.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})) //nolint:wrapcheck // the caller does
+	err := s.Client.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if err == nil {
+		s.Meter.CountWrite(after)
+	}
+	return err //nolint:wrapcheck // the caller does
 }
 
 // reportDecision writes to the status of a binding what was decided.
@@ -150,6 +160,7 @@ func (s BindingStore) reportDecision(ctx context.Context, before, b lookup.Bindi
 	if err := conditions.PatchStatus(ctx, s.Client, before, b); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("writing the status of binding %q: %w", client.ObjectKeyFromObject(b), err)
 	}
+	s.Meter.CountWrite(b)
 	return nil
 }
 

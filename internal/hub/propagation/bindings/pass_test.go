@@ -1,0 +1,82 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package bindings
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/hub/propagation/decide"
+	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
+	"github.com/capstan-io/capstan/internal/hub/propagation/store"
+	"github.com/capstan-io/capstan/internal/kube/events"
+)
+
+// TestReportsOfManyClustersHaveAPace has the status of an object change in each of 500 clusters, one after the other:
+// the binding would be stored whole for each of them. The last state is reported in the end, and the first one
+// about a change at once.
+func TestReportsOfManyClustersHaveAPace(t *testing.T) {
+	const clusters, reports = 500, 100
+	scheme := runtime.NewScheme()
+	if err := workv1alpha2.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	b := &workv1alpha2.ResourceBinding{}
+	b.Namespace, b.Name, b.Generation = "shop", "web-deployment", 1
+	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(b).WithStatusSubresource(b).Build()
+	clk := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
+	known := fleet.NewFleet(clk)
+	c := &BindingController{BindingControllerDeps: BindingControllerDeps{
+		Client: hub, Clock: clk, Events: events.NewRecorder(nil),
+		Store: store.NewBindingStore(hub, decide.NewDecider(decide.DeciderOptions{Fleet: known, Clock: clk}), known, clk),
+	}}
+	report := func(n int) (written bool, wait time.Duration) {
+		t.Helper()
+		stored := &workv1alpha2.ResourceBinding{}
+		if err := hub.Get(t.Context(), client.ObjectKeyFromObject(b), stored); err != nil {
+			t.Fatal(err)
+		}
+		stored.Generation = b.Generation
+		pass := &bindingPass{by: c, binding: stored}
+		for i := range clusters {
+			pass.items = append(pass.items, workv1alpha2.AggregatedStatusItem{ClusterName: fmt.Sprint(i), Applied: true, AppliedMessage: strings.Repeat(fmt.Sprint(n%10), 2000)})
+		}
+		version := stored.ResourceVersion
+		if err := pass.writeBindingStatus(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := hub.Get(t.Context(), client.ObjectKeyFromObject(b), stored); err != nil {
+			t.Fatal(err)
+		}
+		return stored.ResourceVersion != version, pass.untilReport
+	}
+	writes := 0
+	var wait time.Duration
+	for n := range reports {
+		written, again := report(n)
+		if written {
+			writes++
+		}
+		wait = again
+	}
+	if writes < 3 || writes > 6 {
+		t.Errorf("of %d reports about a megabyte %d are written at once, want about four", reports, writes)
+	}
+	b.Generation++
+	if written, _ := report(1); !written {
+		t.Error("the first report about a change waits")
+	}
+	clk.SetTime(clk.Now().Add(wait + time.Minute))
+	if written, again := report(2); !written || again > 0 {
+		t.Errorf("the last report is not written after %v", wait)
+	}
+}
