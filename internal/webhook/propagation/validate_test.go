@@ -9,9 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -19,7 +17,6 @@ import (
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
-	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/kube/deepcopy"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 )
@@ -303,43 +300,6 @@ func TestClustersOfOverridePolicies(t *testing.T) {
 		[]string{"spec.resourceSelectors[0].namespace: Invalid value", "spec.targetCluster.labelSelector: Invalid value"})
 	warnings, wrong = checkOverride("", &policyv1alpha1.OverrideSpec{OverrideRules: []policyv1alpha1.RuleWithCluster{{TargetCluster: affinity}}})
 	told(t, warnings, wrong, nil, []string{"spec.overrideRules[0].targetCluster.labelSelector: Invalid value"})
-}
-
-func TestMistakesInBindings(t *testing.T) {
-	binding := func(dependencies string, components ...string) *workv1alpha2.ResourceBinding {
-		b := &workv1alpha2.ResourceBinding{}
-		if dependencies != "" {
-			b.Annotations = map[string]string{workv1alpha2.AnnotationDependencies: dependencies}
-		}
-		for _, name := range components {
-			b.Spec.Components = append(b.Spec.Components, workv1alpha2.Component{Name: name})
-		}
-		return b
-	}
-	requests := func(cpu string) *workv1alpha2.ResourceBinding {
-		list := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse("0")}
-		b := binding("", "a")
-		b.Spec.ReplicaRequirements = &workv1alpha2.ReplicaRequirements{ResourceRequest: list}
-		b.Spec.Components[0].ReplicaRequirements = &workv1alpha2.ComponentReplicaRequirements{ResourceRequest: list}
-		return b
-	}
-	for name, c := range map[string]struct {
-		binding *workv1alpha2.ResourceBinding
-		want    []string
-	}{
-		"requests": {binding: requests("500m")},
-		"requests of less than nothing": {binding: requests("-1000"), want: []string{
-			`spec.replicaRequirements.resourceRequest[cpu]: Invalid value: "-1k": must not be less than 0`,
-			`spec.components[0].replicaRequirements.resourceRequest[cpu]: Invalid value: "-1k": must not be less than 0`,
-		}},
-		"none":              {binding: binding(`[{"apiVersion":"v1","kind":"Secret","namespace":"a","name":"b"},{"apiVersion":"v1","kind":"Secret","labelSelector":{}}]`, "a", "b")},
-		"no annotation":     {binding: binding("")},
-		"no JSON":           {binding: binding("a"), want: []string{`metadata.annotations[resourcebinding.karmada.io/dependencies]: Invalid value: "a": want a JSON list`}},
-		"no list":           {binding: binding("{}"), want: []string{`metadata.annotations[resourcebinding.karmada.io/dependencies]`}},
-		"parts that mix up": {binding: binding("", "a", "a"), want: []string{`spec.components[1].name: Duplicate value: "a"`}},
-	} {
-		t.Run(name, func(t *testing.T) { told(t, nil, checkBinding(c.binding, &c.binding.Spec), nil, c.want) })
-	}
 }
 
 func TestNobodyIsAskedWhetherClustersKeepWhatTheyHave(t *testing.T) {
