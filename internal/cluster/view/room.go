@@ -29,15 +29,15 @@ func AmountsOf(list corev1.ResourceList) Amounts {
 	}
 	amounts := make(Amounts, len(list))
 	for name, quantity := range list {
-		if amount := thousandths(quantity); amount > 0 {
+		if amount := toThousandths(quantity); amount > 0 {
 			amounts[name] = amount
 		}
 	}
 	return amounts
 }
 
-// thousandths returns a quantity in thousandths, or the number that is nearest to that.
-func thousandths(quantity resource.Quantity) int64 {
+// toThousandths returns a quantity in thousandths, or the number that is nearest to that.
+func toThousandths(quantity resource.Quantity) int64 {
 	const most = math.MaxInt64 / 1000
 	switch {
 	case quantity.CmpInt64(most) > 0:
@@ -49,25 +49,25 @@ func thousandths(quantity resource.Quantity) int64 {
 	}
 }
 
-// Plus and Times are the sum and the product of amounts that are not less than 0. They end at the
+// AddAmounts and MultiplyAmount return the sum and the product of amounts that are not less than 0. They end at the
 // greatest number: what is as much does not fit anyway.
-func Plus(a, b int64) int64 {
+func AddAmounts(a, b int64) int64 {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64
 	}
 	return a + b
 }
 
-// Times is said at Plus.
-func Times(a, b int64) int64 {
+// MultiplyAmount is described at AddAmounts.
+func MultiplyAmount(a, b int64) int64 {
 	if b > 0 && a > math.MaxInt64/b {
 		return math.MaxInt64
 	}
 	return a * b
 }
 
-// Remaining returns what is free of a resource beside what is used, which is not less than 0.
-func (r *FreeRoom) Remaining(name corev1.ResourceName, used Amounts) int64 {
+// RemainingAmount returns what is free of a resource beside what is used, which is not less than 0.
+func (r *FreeRoom) RemainingAmount(name corev1.ResourceName, used Amounts) int64 {
 	free := r.Free[name]
 	if free < math.MinInt64+used[name] {
 		return math.MinInt64
@@ -105,7 +105,7 @@ func RoomOf(connection *fleetv1alpha1.ClusterConnection) *FreeRoom {
 		left := quantity.DeepCopy()
 		left.Sub(allocated)
 		left.Sub(allocating)
-		room.Free[corev1.ResourceName(name)] = thousandths(left)
+		room.Free[corev1.ResourceName(name)] = toThousandths(left)
 	}
 	counts := map[int32]int32{}
 	for _, counted := range summary.AllocatableModelings {
@@ -120,7 +120,7 @@ func RoomOf(connection *fleetv1alpha1.ClusterConnection) *FreeRoom {
 		}
 		grade := Grade{Nodes: counts[model.Grade], Least: make(Amounts, len(model.Ranges))}
 		for i := range model.Ranges {
-			grade.Least[corev1.ResourceName(model.Ranges[i].Name)] = thousandths(model.Ranges[i].Min)
+			grade.Least[corev1.ResourceName(model.Ranges[i].Name)] = toThousandths(model.Ranges[i].Min)
 		}
 		room.Grades = append(room.Grades, grade)
 	}

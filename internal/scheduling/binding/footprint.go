@@ -54,7 +54,7 @@ func (f Footprint) AdditionalAmounts(now, before workv1alpha2.TargetCluster) vie
 			return
 		}
 		for name, amount := range replica {
-			taken[name] = view.Plus(taken[name], view.Times(amount, replicas))
+			taken[name] = view.AddAmounts(taken[name], view.MultiplyAmount(amount, replicas))
 		}
 	}
 	add(now.Replicas, before.Replicas, f.replica)
@@ -81,7 +81,7 @@ func (f Footprint) AssumeTargets(assumed map[string]view.Amounts, before, after 
 			if assumed[target.Name] == nil {
 				assumed[target.Name] = view.Amounts{}
 			}
-			assumed[target.Name][name] = view.Plus(assumed[target.Name][name], amount)
+			assumed[target.Name][name] = view.AddAmounts(assumed[target.Name][name], amount)
 		}
 	}
 	return assumed

@@ -54,7 +54,7 @@ func (r ReplicaRequest) FittingReplicas(room *view.FreeRoom, used view.Amounts) 
 		return 0, false
 	}
 	const one = 1000
-	fit := countFitting(room.Remaining(corev1.ResourcePods, used), one)
+	fit := countFitting(room.RemainingAmount(corev1.ResourcePods, used), one)
 	counted := slices.ContainsFunc(r, func(n resourceNeed) bool { return isGraded(room.Grades, n.resource) })
 	if counted {
 		fit = min(fit, max(0, r.onNodes(room.Grades)-r.replicasIn(used)))
@@ -64,7 +64,7 @@ func (r ReplicaRequest) FittingReplicas(room *view.FreeRoom, used view.Amounts) 
 			break
 		}
 		if !counted || !isGraded(room.Grades, n.resource) {
-			fit = min(fit, countFitting(room.Remaining(n.resource, used), n.amount))
+			fit = min(fit, countFitting(room.RemainingAmount(n.resource, used), n.amount))
 		}
 	}
 	return int32(max(0, min(fit, math.MaxInt32))), true
@@ -77,9 +77,9 @@ func (r ReplicaRequest) Overdrawn(room *view.FreeRoom, used view.Amounts) int32 
 		return 0
 	}
 	const one = 1000
-	over := lackingReplicas(room.Remaining(corev1.ResourcePods, used), one)
+	over := lackingReplicas(room.RemainingAmount(corev1.ResourcePods, used), one)
 	for _, n := range r {
-		over = max(over, lackingReplicas(room.Remaining(n.resource, used), n.amount))
+		over = max(over, lackingReplicas(room.RemainingAmount(n.resource, used), n.amount))
 	}
 	return int32(max(0, min(over, math.MaxInt32)))
 }

@@ -81,7 +81,7 @@ func (c SetCount) fitTogether(room *view.FreeRoom, used view.Amounts) (fit int64
 			graded = true
 			continue
 		}
-		if fit = min(fit, countFitting(room.Remaining(resource, used), amount)); fit == 0 {
+		if fit = min(fit, countFitting(room.RemainingAmount(resource, used), amount)); fit == 0 {
 			break
 		}
 	}
@@ -97,9 +97,9 @@ func (s ComponentSet) totalAmounts() view.Amounts {
 		if part.Replicas <= 0 {
 			continue
 		}
-		total[corev1.ResourcePods] = view.Plus(total[corev1.ResourcePods], view.Times(one, int64(part.Replicas)))
+		total[corev1.ResourcePods] = view.AddAmounts(total[corev1.ResourcePods], view.MultiplyAmount(one, int64(part.Replicas)))
 		for _, n := range part.Request {
-			total[n.resource] = view.Plus(total[n.resource], view.Times(n.amount, int64(part.Replicas)))
+			total[n.resource] = view.AddAmounts(total[n.resource], view.MultiplyAmount(n.amount, int64(part.Replicas)))
 		}
 	}
 	return total
@@ -177,7 +177,7 @@ func canPackSets(parts []SetComponent, grades []view.Grade, sets int64) bool {
 		shelves = append(shelves, nodeShelf{nodes: int64(grade.Nodes), pods: podsPerNode, left: grade.Least})
 	}
 	for _, part := range parts {
-		replicas := view.Times(sets, int64(max(0, part.Replicas)))
+		replicas := view.MultiplyAmount(sets, int64(max(0, part.Replicas)))
 		var after []nodeShelf
 		for _, each := range shelves {
 			var split []nodeShelf

@@ -31,7 +31,9 @@ func TestReportsOfManyClustersHaveAPace(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := &workv1alpha2.ResourceBinding{}
-	b.Namespace, b.Name, b.Generation = "shop", "web-deployment", 1
+	b.Namespace = "shop"
+	b.Name = "web-deployment"
+	b.Generation = 1
 	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(b).WithStatusSubresource(b).Build()
 	clk := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
 	known := fleet.NewFleet(clk)

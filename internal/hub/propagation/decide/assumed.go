@@ -71,21 +71,21 @@ func (a *assumptions) decideWithAssumptions(in placedInput, now time.Time, decid
 	a.expireAssumptions(now)
 	before, known := a.objects[in.uid]
 	if known {
-		a.uses.remove(before)
+		a.uses.removeUses(before)
 	} else {
 		before.base = in.says
 	}
 	own := assumption{takes: in.takes, base: before.base, decided: in.says}
-	a.uses.add(own)
+	a.uses.addUses(own)
 	clusters, ok := decide(a.uses.byCluster)
-	a.uses.remove(own)
+	a.uses.removeUses(own)
 	if !ok {
-		a.uses.add(before)
+		a.uses.addUses(before)
 		return
 	}
 	after := assumption{takes: in.takes, base: before.runningReplicas(in.says), decided: targetsByName(clusters)}
 	after.since = before.grownSince(after.decided, now)
-	a.uses.add(after)
+	a.uses.addUses(after)
 	a.objects[in.uid] = after
 	a.order = append(a.order, assignment{in.uid, now})
 }
@@ -171,12 +171,12 @@ func (a *assumptions) expireAssumptions(now time.Time) {
 		if !is {
 			continue
 		}
-		a.uses.remove(one)
+		a.uses.removeUses(one)
 		if one = one.withReported(now); len(one.since) == 0 {
 			delete(a.objects, uid)
 			continue
 		}
-		a.uses.add(one)
+		a.uses.addUses(one)
 		a.objects[uid] = one
 	}
 }
@@ -191,7 +191,8 @@ func (one assumption) withReported(now time.Time) assumption {
 			delete(since, name)
 		}
 	}
-	one.base, one.since = base, since
+	one.base = base
+	one.since = since
 	return one
 }
 

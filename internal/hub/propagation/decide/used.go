@@ -34,11 +34,11 @@ func newUsedAmounts() *usedAmounts {
 	return &usedAmounts{byCluster: map[string]view.Amounts{}, sums: map[usedResource]wideSum{}}
 }
 
-// add adds what an object is assumed to take more than it did.
-func (u *usedAmounts) add(one assumption) { u.countUses(one, wideSum.plus) }
+// addUses adds what an object is assumed to take more than it did.
+func (u *usedAmounts) addUses(one assumption) { u.countUses(one, wideSum.plusAmount) }
 
-// remove takes away what add has added for the same.
-func (u *usedAmounts) remove(one assumption) { u.countUses(one, wideSum.minus) }
+// removeUses takes away what addUses has added for the same.
+func (u *usedAmounts) removeUses(one assumption) { u.countUses(one, wideSum.minusAmount) }
 
 func (u *usedAmounts) countUses(one assumption, count func(sum wideSum, amount uint64) wideSum) {
 	for cluster, target := range one.decided {
@@ -63,21 +63,21 @@ func (u *usedAmounts) setSum(at usedResource, sum wideSum) {
 		u.byCluster[at.cluster] = amounts
 	}
 	u.sums[at] = sum
-	amounts[at.resource] = sum.clamped()
+	amounts[at.resource] = sum.clampedSum()
 }
 
-func (s wideSum) plus(amount uint64) wideSum {
+func (s wideSum) plusAmount(amount uint64) wideSum {
 	low, carry := bits.Add64(s.low, amount, 0)
 	return wideSum{high: s.high + carry, low: low}
 }
 
-func (s wideSum) minus(amount uint64) wideSum {
+func (s wideSum) minusAmount(amount uint64) wideSum {
 	low, borrow := bits.Sub64(s.low, amount, 0)
 	return wideSum{high: s.high - borrow, low: low}
 }
 
-// clamped returns the sum, or the greatest number if it is more.
-func (s wideSum) clamped() int64 {
+// clampedSum returns the sum, or the greatest number if it is more.
+func (s wideSum) clampedSum() int64 {
 	if s.high > 0 || s.low > math.MaxInt64 {
 		return math.MaxInt64
 	}

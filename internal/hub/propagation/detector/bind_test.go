@@ -105,7 +105,8 @@ func TestABindingIsNotWrittenForANewVersionAlone(t *testing.T) {
 func TestBindingsWaitForTheWritesOfTheirNamespace(t *testing.T) {
 	s := newBindScene(t)
 	large := &workv1alpha2.ResourceBinding{}
-	large.Namespace, large.Name = "shop", "large"
+	large.Namespace = "shop"
+	large.Name = "large"
 	large.Spec.SchedulerName = strings.Repeat("x", 1<<20)
 	for range 100 {
 		s.binder.Store.Meter.CountWrite(large)

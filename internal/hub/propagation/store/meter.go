@@ -16,12 +16,14 @@ import (
 const (
 	// reportRate is how many bytes in a second a binding takes whose clusters never rest: one
 	// of a megabyte is then written four times a minute. reportBurst is how many it takes at once.
-	reportRate, reportBurst = 64 << 10, 4 << 20
+	reportRate  = 64 << 10
+	reportBurst = 4 << 20
 	// ordinaryBytes is how long a binding is, as JSON, whose writes count for nothing in its namespace.
 	// Of what is longer, all bindings of a namespace take spaceRate bytes in a second, and spaceBurst
 	// at once.
-	ordinaryBytes         = 16 << 10
-	spaceRate, spaceBurst = 256 << 10, 64 << 20
+	ordinaryBytes = 16 << 10
+	spaceRate     = 256 << 10
+	spaceBurst    = 64 << 20
 	// waitMax is how long a write waits at most: what was written anyway is paid for no longer than that.
 	waitMax = 10 * time.Minute
 	// sweptMin is for how many debts it is not worth while to look which of them are paid.
