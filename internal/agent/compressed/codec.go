@@ -29,13 +29,18 @@ const level = 2
 // by somebody who wants the agent to run out of memory.
 const contentMax = 16 << 20
 
+// contentMark begins each compressed content. Texts that are decoded from JSON are
+// UTF-8, which has no such byte: no server can bring a content that we would decompress.
+const contentMark = "\xff"
+
 var errTooLarge = errors.New("the content is too large")
 
 // objectCodec compresses and decompresses objects. What one compresses every other can
 // decompress. It is safe for concurrent use.
 //
 // The compressed content is in metadata.selfLink: servers have not filled that
-// since Kubernetes 1.20, and it costs nothing beside the content.
+// since Kubernetes 1.20, and it costs nothing beside the content. What a server
+// fills it with all the same is dropped.
 type objectCodec struct {
 	dictionary       []byte
 	writers, readers sync.Pool
@@ -59,9 +64,10 @@ type workContent struct {
 // compressWork compresses the spec and the status of a work. If they are
 // already, or too large to be, nothing happens.
 func (c *objectCodec) compressWork(work *workv1.ManifestWork) error {
-	if work.GetSelfLink() != "" {
+	if isCompressed(work) {
 		return nil
 	}
+	work.SetSelfLink("")
 	whole := contentOf(work)
 	compressed, err := c.compressValue(&whole)
 	if errors.Is(err, errTooLarge) {
@@ -88,7 +94,7 @@ func contentOf(work *workv1.ManifestWork) workContent {
 // decompressWork returns a work as it was before. It shares the metadata with
 // the compressed one. One that is not compressed is returned itself.
 func (c *objectCodec) decompressWork(work *workv1.ManifestWork) (*workv1.ManifestWork, error) {
-	if work.GetSelfLink() == "" {
+	if !isCompressed(work) {
 		return work, nil
 	}
 	var whole workContent
@@ -107,9 +113,10 @@ func (c *objectCodec) decompressWork(work *workv1.ManifestWork) (*workv1.Manifes
 // compressRecord compresses the status of a record. If it is already, or too
 // large to be, nothing happens.
 func (c *objectCodec) compressRecord(record *workv1.AppliedManifestWork) error {
-	if record.GetSelfLink() != "" {
+	if isCompressed(record) {
 		return nil
 	}
+	record.SetSelfLink("")
 	compressed, err := c.compressValue(&record.Status)
 	if errors.Is(err, errTooLarge) {
 		return nil // it stays as it is
@@ -126,7 +133,7 @@ func (c *objectCodec) compressRecord(record *workv1.AppliedManifestWork) error {
 // the spec with the compressed one. One that is not compressed is returned
 // itself.
 func (c *objectCodec) decompressRecord(record *workv1.AppliedManifestWork) (*workv1.AppliedManifestWork, error) {
-	if record.GetSelfLink() == "" {
+	if !isCompressed(record) {
 		return record, nil
 	}
 	opened := &workv1.AppliedManifestWork{TypeMeta: record.TypeMeta, ObjectMeta: record.ObjectMeta, Spec: record.Spec}
@@ -135,6 +142,11 @@ func (c *objectCodec) decompressRecord(record *workv1.AppliedManifestWork) (*wor
 	}
 	opened.SetSelfLink("")
 	return opened, nil
+}
+
+// isCompressed reports whether an object has a content that was compressed here.
+func isCompressed(object metav1.Object) bool {
+	return strings.HasPrefix(object.GetSelfLink(), contentMark)
 }
 
 func (c *objectCodec) compressValue(value any) (string, error) {
@@ -146,6 +158,7 @@ func (c *objectCodec) compressValue(value any) (string, error) {
 		return "", errTooLarge
 	}
 	var compressed strings.Builder
+	compressed.WriteString(contentMark)
 	writer, ok := c.writers.Get().(*flate.Writer)
 	if ok {
 		writer.Reset(&compressed)
@@ -169,7 +182,7 @@ func (c *objectCodec) decompressValue(compressed string, value any) error {
 	}
 	defer c.readers.Put(reader)
 	if resetter, ok := reader.(flate.Resetter); ok {
-		if err := resetter.Reset(strings.NewReader(compressed), c.dictionary); err != nil {
+		if err := resetter.Reset(strings.NewReader(strings.TrimPrefix(compressed, contentMark)), c.dictionary); err != nil {
 			return fmt.Errorf("decompressing: %w", err)
 		}
 	}

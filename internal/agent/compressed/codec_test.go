@@ -129,7 +129,7 @@ func TestEmptyObjectsAndOpenOnesStayWhatTheyAre(t *testing.T) {
 
 func TestWhatWasNotPackedHereIsAnError(t *testing.T) {
 	p := codecOf(t)
-	for name, text := range map[string]string{"a link": "/apis/v1/works/a", "nothing of ours": "\x00\x01\x02", "cut off": cut(t, p)} {
+	for name, text := range map[string]string{"a link": contentMark + "/apis/v1/works/a", "nothing of ours": contentMark + "\x00\x01\x02", "cut off": cut(t, p)} {
 		work, record := &workv1.ManifestWork{}, &workv1.AppliedManifestWork{}
 		work.SetSelfLink(text)
 		record.SetSelfLink(text)
@@ -262,7 +262,7 @@ func TestABombIsNotOpened(t *testing.T) {
 		t.Fatal(err)
 	}
 	work := &workv1.ManifestWork{}
-	work.SetSelfLink(bomb.String())
+	work.SetSelfLink(contentMark + bomb.String())
 	if _, err := p.decompressWork(work); !errors.Is(err, errTooLarge) {
 		t.Errorf("a bomb of %d bytes: got error %v, want %v", bomb.Len(), err, errTooLarge)
 	}

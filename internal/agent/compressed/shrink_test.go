@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 	"unsafe"
 
@@ -96,5 +97,39 @@ func TestTheShrinkerForgets(t *testing.T) {
 	}
 	if len(c.texts) > textsMax || len(c.maps) > mapsMax {
 		t.Errorf("it remembers %d texts and %d maps", len(c.texts), len(c.maps))
+	}
+}
+
+// TestWhatAServerPutsInOurPlaceIsDropped: a server that fills the field of the compressed
+// content would have each pass decompress it, to millions of values.
+func TestWhatAServerPutsInOurPlaceIsDropped(t *testing.T) {
+	c := shrinkerOf(t)
+	for name, link := range map[string]string{
+		"a link": "/apis/a", "our mark": contentMark + "a", "our mark, escaped": `\u00ffa`, "half a pair": `\udcffa`, "an empty block of flate": `\u0001\u0000`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			filled := `{"metadata":{"selfLink":"` + link + `",` + strings.TrimPrefix(recordJSON, `{"metadata":{`)
+			record := decoded[workv1.AppliedManifestWork](t, filled)
+			work := decoded[workv1.ManifestWork](t, `{"metadata":{"selfLink":"`+link+`",`+strings.TrimPrefix(workJSON, `{"metadata":{`))
+			if record.GetSelfLink() == "" || work.GetSelfLink() == "" {
+				t.Fatal("the server's text did not arrive")
+			}
+			if _, err := c.slimRecord(record); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.slimWork(work); err != nil {
+				t.Fatal(err)
+			}
+			gotRecord, err := c.codec.decompressRecord(record)
+			if diff := cmp.Diff(decoded[workv1.AppliedManifestWork](t, recordJSON), gotRecord); err != nil || diff != "" {
+				t.Errorf("record: %v, -want +got:\n%s", err, diff)
+			}
+			wantWork := decoded[workv1.ManifestWork](t, workJSON)
+			wantWork.ManagedFields = nil
+			gotWork, err := c.codec.decompressWork(work)
+			if diff := cmp.Diff(wantWork, gotWork); err != nil || diff != "" {
+				t.Errorf("work: %v, -want +got:\n%s", err, diff)
+			}
+		})
 	}
 }
