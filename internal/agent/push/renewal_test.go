@@ -26,6 +26,10 @@ import (
 // shortest is the shortest life that the member gives a token.
 const shortest = 600
 
+// tokenDue is when a token of that life is to be renewed, whenever in the first tenth of
+// this the one before was.
+const tokenDue = shortest * 13 / 15 * time.Second
+
 // shortToken returns a token of an account of the member that lives for the
 // shortest time. An account that is new may do what the rules say.
 func (l *lab) shortToken(account string, rules ...rbacv1.PolicyRule) string {
@@ -90,7 +94,6 @@ func TestATokenIsRenewedBeforeItExpires(t *testing.T) {
 	l.renewed("c1", first)
 	l.says("c1", credentials, fleetv1alpha1.ClusterConnectionReasonAuthenticated)
 	l.works("c1", "renewed")
-	second := l.tokenOf(l.t.Context(), "c1")
 
 	// Only that account's own token is asked for, and a member that refuses is told of.
 	may := func(group string, resources ...string) rbacv1.PolicyRule {
@@ -100,7 +103,7 @@ func TestATokenIsRenewedBeforeItExpires(t *testing.T) {
 	clock.SetTime(time.Now())
 	l.secret("c1", weak, front.ca())
 	l.says("c1", credentials, fleetv1alpha1.ClusterConnectionReasonAuthenticated)
-	clock.Step(shortest * 3 / 4 * time.Second)
+	clock.Step(tokenDue)
 	found, message := l.says("c1", credentials, fleetv1alpha1.ClusterConnectionReasonRenewalFailing)
 	if strings.Contains(message, "no response") {
 		// The member was too busy to answer while the agent waited: it asks again when its
@@ -131,16 +134,20 @@ func TestATokenIsRenewedBeforeItExpires(t *testing.T) {
 	}
 
 	// Whoever puts another token into the Secret mends it.
-	l.secret("c1", second, front.ca())
+	l.secret("c1", users, front.ca())
 	l.says("c1", credentials, fleetv1alpha1.ClusterConnectionReasonAuthenticated)
 
 	// A token that somebody puts there while another one is asked for stays.
+	third := l.shortToken("push")
+	if later := time.Now().Add(tokenDue); later.After(clock.Now()) {
+		clock.SetTime(later)
+	}
 	front.beforeMint.Store(new(func() {
-		if l.tokenOf(l.t.Context(), "c1") == first {
+		if l.tokenOf(l.t.Context(), "c1") == third {
 			l.secret("c1", users, front.ca())
 		}
 	}))
-	l.secret("c1", first, front.ca())
+	l.secret("c1", third, front.ca())
 	l.eventually("the token of the user in the Secret", func(ctx context.Context) (string, bool) {
 		return "another", l.tokenOf(ctx, "c1") == users
 	})

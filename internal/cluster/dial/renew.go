@@ -43,14 +43,17 @@ type Renewal struct {
 	failures int
 	// next is when the next attempt may be at the earliest.
 	next time.Time
+	// renewed is when there was a new token last. What follows from it holds for any
+	// token: that a token is another one may be the member's doing.
+	renewed time.Time
 	// problem is why the latest attempt failed.
 	problem ConnectionProblem
 }
 
-// ResetFor forgets what was about another token.
+// ResetFor forgets what was about another token, but not when there was a new one last.
 func (r *Renewal) ResetFor(token string) {
 	if r.token != token {
-		*r = Renewal{token: token}
+		*r = Renewal{token: token, renewed: r.renewed}
 	}
 }
 
@@ -60,8 +63,10 @@ func (r *Renewal) DueAt(c Credential) time.Time {
 		return time.Time{}
 	}
 	at := c.Expires.Add(-c.TokenLifetime() / renewPart)
-	if r.next.After(at) {
-		return r.next
+	for _, earliest := range []time.Time{r.next, r.renewed.Add(renewIntervalMin)} {
+		if earliest.After(at) {
+			at = earliest
+		}
 	}
 	return at
 }
@@ -79,7 +84,7 @@ func (r *Renewal) RecordFailure(c Credential, why error, now time.Time) {
 
 // RecordRenewal notes that there is a new token in the place of the credential's.
 func (r *Renewal) RecordRenewal(c Credential, token string, now time.Time) {
-	*r = Renewal{token: token, next: now.Add(max(c.TokenLifetime()/renewedPart, renewIntervalMin))}
+	*r = Renewal{token: token, next: now.Add(c.TokenLifetime() / renewedPart), renewed: now}
 }
 
 // LatestProblem returns why the latest attempt failed.
@@ -110,8 +115,14 @@ func (t *Transport) RequestToken(ctx context.Context, c Credential) (string, err
 		return "", fmt.Errorf("the cluster returns %d for a TokenRequest of the ServiceAccount %s", status, account)
 	}
 	var answer authenticationv1.TokenRequest
-	if err := json.Unmarshal(body, &answer); err != nil || answer.Status.Token == "" || strings.ContainsAny(answer.Status.Token, " \t\r\n") {
+	if err := json.Unmarshal(body, &answer); err != nil || !isTokenText(answer.Status.Token) {
 		return "", fmt.Errorf("the cluster's response to a TokenRequest of the ServiceAccount %s has no single-line token", account)
 	}
 	return answer.Status.Token, nil
+}
+
+// isTokenText reports whether a text can be sent as a token, and is read from a Secret
+// as it was written there: it has visible characters of ASCII and nothing else.
+func isTokenText(text string) bool {
+	return text != "" && !strings.ContainsFunc(text, func(r rune) bool { return r < '!' || r > '~' })
 }

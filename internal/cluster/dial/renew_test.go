@@ -5,12 +5,15 @@ package dial
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -96,6 +99,46 @@ func TestTokensOfSecondsAreNotRenewedAllTheTime(t *testing.T) {
 				now = due
 				c = tokenOf(string(rune('1'+i)), life, now)
 				r.RecordRenewal(tokenOf("before", life, now), c.Token, now)
+			}
+		})
+	}
+}
+
+// TestNoTokenIsRenewedAtOnceSinceItIsAnother: what makes tokens differ, or look as if they
+// did, may be up to the member.
+func TestNoTokenIsRenewedAtOnceSinceItIsAnother(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	of := func(token string) Credential {
+		return Credential{Token: token, Issued: now, Expires: now.Add(3 * time.Second), Account: types.NamespacedName{Namespace: "n", Name: "a"}}
+	}
+	r := Renewal{}
+	r.ResetFor("one")
+	r.RecordRenewal(of("one"), "two\v", now)
+	for _, token := range []string{"two\v", "two", "three", "two\v"} {
+		if r.ResetFor(token); r.DueAt(of(token)).Sub(now) < renewIntervalMin {
+			t.Errorf("token %q is renewed %s after the one before, want at least %s", token, r.DueAt(of(token)).Sub(now), renewIntervalMin)
+		}
+	}
+}
+
+func TestATokenHasNothingThatIsTrimmed(t *testing.T) {
+	account := types.NamespacedName{Namespace: "n", Name: "a"}
+	for name, c := range map[string]struct {
+		token string
+		taken bool
+	}{
+		"a token": {token: "e30.e30.-_~", taken: true}, "nothing": {}, "a space": {token: "a "}, "a line": {token: "a\n"}, "a vertical tab": {token: "a\v"},
+		"no break": {token: "a\u00a0"}, "a next line": {token: "\u0085a"}, "another script": {token: "\u0430"}, "zero": {token: "a\x00"}, "delete": {token: "a\x7f"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server, ca := member(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(http.StatusCreated)
+				_ = json.NewEncoder(w).Encode(authenticationv1.TokenRequest{Status: authenticationv1.TokenRequestStatus{Token: c.token}})
+			})
+			got, err := transportTo(t, Endpoint{URL: server.URL, CA: ca}, toLocal()).RequestToken(t.Context(), Credential{Account: account})
+			if c.taken && (err != nil || got != c.token) || !c.taken && (err == nil || !strings.Contains(err.Error(), "single-line token")) {
+				t.Errorf("token %q: got %q and error %v", c.token, got, err)
 			}
 		})
 	}
