@@ -23,6 +23,12 @@ const (
 	// mapsMax and mapBytesMax are the same of labels and annotations.
 	mapsMax     = 64
 	mapBytesMax = 1024
+	// annotationBytesMax is how many bytes of annotations API servers store.
+	annotationBytesMax = 256 << 10
+	// listedBytesMax is how many bytes the list of a record may have: API servers take
+	// none that has more. listedBytes are those of an entry as JSON without the texts.
+	listedBytesMax = 3 << 20
+	listedBytes    = 48
 )
 
 // shrinker makes cached objects small: their content is compressed, and what all
@@ -63,6 +69,7 @@ func (s *shrinker) slimRecord(obj any) (any, error) {
 	if !ok {
 		return obj, nil
 	}
+	BoundRecord(record)
 	s.slimMetadata(&record.ObjectMeta)
 	s.mu.Lock()
 	s.internTexts(&record.Spec.HubHash, &record.Spec.AgentID)
@@ -74,6 +81,28 @@ func (s *shrinker) slimRecord(obj any) (any, error) {
 		return nil, fmt.Errorf("making a cached record small: %w", err)
 	}
 	return record, nil
+}
+
+// BoundRecord drops of a record as a server told it what nobody needs, and what no API
+// server stores: annotations if they are too many, and the end of a list that is too long.
+func BoundRecord(record *workv1.AppliedManifestWork) {
+	record.ManagedFields = nil
+	annotated := 0
+	for key, value := range record.Annotations {
+		annotated += len(key) + len(value)
+	}
+	if annotated > annotationBytesMax {
+		record.Annotations = nil
+	}
+	listed := 0
+	for i := range record.Status.AppliedResources {
+		r := &record.Status.AppliedResources[i]
+		listed += listedBytes + len(r.Group) + len(r.Version) + len(r.Resource) + len(r.Namespace) + len(r.Name) + len(r.UID)
+		if listed > listedBytesMax {
+			record.Status.AppliedResources = slices.Clone(record.Status.AppliedResources[:i])
+			return
+		}
+	}
 }
 
 func (s *shrinker) slimMetadata(meta *metav1.ObjectMeta) {

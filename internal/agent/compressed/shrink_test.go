@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"unsafe"
@@ -129,6 +130,42 @@ func TestWhatAServerPutsInOurPlaceIsDropped(t *testing.T) {
 			gotWork, err := c.codec.decompressWork(work)
 			if diff := cmp.Diff(wantWork, gotWork); err != nil || diff != "" {
 				t.Errorf("work: %v, -want +got:\n%s", err, diff)
+			}
+		})
+	}
+}
+
+// TestARecordHasNoMoreThanAServerStores: what a server answers beyond that is not kept, and
+// what it may store is, whoever wrote it.
+func TestARecordHasNoMoreThanAServerStores(t *testing.T) {
+	c := shrinkerOf(t)
+	entry := workv1.AppliedManifestResourceMeta{Version: "v1"}
+	entry.Resource, entry.Name = "configmaps", strings.Repeat("n", 1000)
+	for name, test := range map[string]struct {
+		annotation, entries             int
+		wantAnnotations, wantEntriesMax int
+	}{
+		"stored":               {annotation: annotationBytesMax - len("types"), entries: 2900, wantAnnotations: 1, wantEntriesMax: 2900},
+		"too many annotations": {annotation: annotationBytesMax, entries: 1, wantEntriesMax: 1},
+		"too long a list":      {annotation: 1, entries: 8000, wantAnnotations: 1, wantEntriesMax: listedBytesMax / 1000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			record := &workv1.AppliedManifestWork{}
+			record.Annotations = map[string]string{"types": strings.Repeat("t", test.annotation)}
+			record.Status.AppliedResources = slices.Repeat([]workv1.AppliedManifestResourceMeta{entry}, test.entries)
+			if _, err := c.slimRecord(record); err != nil {
+				t.Fatal(err)
+			}
+			got, err := c.codec.decompressRecord(record)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(got.Annotations) != test.wantAnnotations {
+				t.Errorf("%d annotations are kept, want %d", len(got.Annotations), test.wantAnnotations)
+			}
+			listed := len(got.Status.AppliedResources)
+			if listed > test.wantEntriesMax || listed < min(test.entries, test.wantEntriesMax*9/10) {
+				t.Errorf("%d entries of %d are kept, want about %d", listed, test.entries, test.wantEntriesMax)
 			}
 		})
 	}

@@ -128,10 +128,14 @@ func (i *Inventory) TypeState(resource schema.GroupResource) error {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
 	w, ok := i.types[resource]
-	if !ok {
+	switch {
+	case ok:
+		return w.stateError()
+	case len(i.types) >= typesMax:
+		return errManyTypes
+	default:
 		return ErrPending
 	}
-	return w.stateError()
 }
 
 // OwnedBy returns the objects that the owner owns, sorted.

@@ -326,6 +326,37 @@ func TestATypeThatMayBeListedButNotWatchedIsAskedForRarely(t *testing.T) {
 	}
 }
 
+// TestFewTypesAreWatched: records of a member may name types without number.
+func TestFewTypesAreWatched(t *testing.T) {
+	watches := 0
+	i := NewInventory(WatchOptions{Go: func(func()) { watches++ }, Changed: func(ObjectChange) {}, TypeChanged: func(schema.GroupResource, []string) {}})
+	var many []schema.GroupVersionResource
+	for n := range 3 * typesMax {
+		many = append(many, schema.GroupVersionResource{Version: "v1", Resource: fmt.Sprint(n)})
+	}
+	i.UseTypes(t.Context(), "member", many)
+	if watches != typesMax {
+		t.Errorf("%d types are watched, want %d", watches, typesMax)
+	}
+	if err := i.TypeState(many[0].GroupResource()); err != ErrPending { //nolint:errorlint // nothing else
+		t.Errorf("a type that is watched: got %v, want %v", err, ErrPending)
+	}
+	if err := i.TypeState(many[typesMax].GroupResource()); err == nil || errors.Is(err, ErrPending) {
+		t.Errorf("a type that is not watched: got %v, which says that it will be", err)
+	}
+	i.UseTypes(t.Context(), "work", []schema.GroupVersionResource{resource, many[0]})
+	if watches != typesMax {
+		t.Errorf("%d types are watched, want %d", watches, typesMax)
+	}
+
+	// What has no room is watched when there is some.
+	i.UseTypes(t.Context(), "member", nil)
+	i.UseTypes(t.Context(), "work", []schema.GroupVersionResource{resource, many[0]})
+	if err := i.TypeState(resource.GroupResource()); watches != typesMax+1 || err != ErrPending { //nolint:errorlint // nothing else
+		t.Errorf("%d watches were begun, want one more than %d; the type has the state %v", watches, typesMax, err)
+	}
+}
+
 func BenchmarkEvent(b *testing.B) {
 	i := NewInventory(WatchOptions{Go: func(func()) {}, Changed: func(ObjectChange) {}, TypeChanged: func(schema.GroupResource, []string) {}})
 	i.UseTypes(b.Context(), "user", []schema.GroupVersionResource{resource})

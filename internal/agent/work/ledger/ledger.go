@@ -47,6 +47,7 @@ type RecordLedgerOptions struct {
 type Ledger struct {
 	RecordLedgerOptions
 	hubHash string
+	large   largeRecords
 }
 
 // NewLedger returns the ledger of a connection.

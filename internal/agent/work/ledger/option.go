@@ -15,7 +15,7 @@ import (
 // A work that vanishes without being deleted does not tell any more which of
 // its objects are to stay. So its record has that, too.
 
-// optionBytesMax is the size in bytes of the longest deleteOption that is noted.
+// optionBytesMax is the size in bytes of the longest deleteOption that is noted, and read.
 // The annotations of an object may have 256 KiB.
 const optionBytesMax = 64 << 10
 
@@ -59,6 +59,10 @@ func (r *AppliedRecord) DeleteOption() (*workv1.DeleteOption, error) {
 	text := r.object.Annotations[workv1.AnnotationDeleteOption]
 	if text == "" {
 		return nil, nil //nolint:nilnil // documented
+	}
+	if len(text) > optionBytesMax {
+		return nil, fmt.Errorf("the annotation %s of appliedmanifestwork %q has more than %d bytes; shorten it, or remove it to delete all objects",
+			workv1.AnnotationDeleteOption, r.object.Name, optionBytesMax)
 	}
 	option := &workv1.DeleteOption{}
 	if err := json.Unmarshal([]byte(text), option); err != nil {

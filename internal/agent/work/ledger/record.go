@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/agent/compressed"
 	"github.com/capstan-io/capstan/internal/agent/work/plan"
 	"github.com/capstan-io/capstan/internal/kube/apply"
 	"github.com/capstan-io/capstan/internal/kube/conditions"
@@ -206,9 +207,12 @@ func (r *AppliedRecord) writeNotes(ctx context.Context, resources []schema.Group
 	return nil
 }
 
+// setObject takes in a record as the server answered.
 func (r *AppliedRecord) setObject(record *workv1.AppliedManifestWork) {
+	compressed.BoundRecord(record)
 	r.object = record
 	r.memory.written.Store(record)
+	r.ledger.large.keepWritten(r.memory, record)
 }
 
 // AdoptObjects labels the objects of a record that another agent left, so that they

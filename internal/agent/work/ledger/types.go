@@ -57,14 +57,18 @@ func (r *AppliedRecord) UnlistedTypes() []report.UnlistedType {
 // TypesOf returns the types that a record has noted, sorted.
 func TypesOf(record *workv1.AppliedManifestWork) []schema.GroupVersionResource {
 	var resources []schema.GroupVersionResource
+	known := map[schema.GroupResource]struct{}{} // both may be what a member has made up: thousands
 	for noted := range strings.SplitSeq(record.Annotations[workv1.AnnotationResourceTypes], ",") {
-		if parts := strings.Split(noted, "/"); len(parts) == 3 {
-			resources = append(resources, schema.GroupVersionResource{Group: parts[0], Version: parts[1], Resource: parts[2]})
+		if parts := strings.SplitN(noted, "/", 4); len(parts) == 3 {
+			resource := schema.GroupVersionResource{Group: parts[0], Version: parts[1], Resource: parts[2]}
+			known[resource.GroupResource()] = struct{}{}
+			resources = append(resources, resource)
 		}
 	}
 	for i := range record.Status.AppliedResources {
 		r := &record.Status.AppliedResources[i]
-		if !slices.ContainsFunc(resources, func(g schema.GroupVersionResource) bool { return g.GroupResource() == GroupResource(r) }) {
+		if _, ok := known[GroupResource(r)]; !ok {
+			known[GroupResource(r)] = struct{}{}
 			resources = append(resources, schema.GroupVersionResource{Group: r.Group, Version: r.Version, Resource: r.Resource})
 		}
 	}
