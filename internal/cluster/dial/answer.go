@@ -148,11 +148,12 @@ type limitedAnswer struct {
 	// refused is told of an answer that no API server gives.
 	refused func(*LimitError)
 
-	// received counts what came, decoded what is left of it without compression.
-	received int64
-	decoded  atomic.Int64
-	reader   io.Reader     // nil before the first byte if it is compressed
-	frames   *frameScanner // events of a watch, items of a list
+	// received counts what came, decoded what is left of it without compression, inflated
+	// the same of watches, too, and spent what was paid for: the bigger of them.
+	received, inflated, spent int64
+	decoded                   atomic.Int64
+	reader                    io.Reader     // nil before the first byte if it is compressed
+	frames                    *frameScanner // events of a watch, items of a list
 	// quantities are looked at before a client parses them, whatever was asked for: it
 	// makes of an answer what that says that it is.
 	quantities *quantity.Scanner
@@ -215,6 +216,7 @@ func (a *limitedAnswer) wrapBody(response *http.Response) error {
 		a.complete = &textFinder{text: metav1.InitialEventsAnnotationKey}
 	}
 	shortenWait(response.Header)
+	response.Header.Del("Warning") // clients log each, of which a header has room for thousands
 	response.Body = a
 	return nil
 }
@@ -229,7 +231,24 @@ func (r receiver) Read(into []byte) (int, error) {
 	if limit := r.kind.bytesMax(); limit > 0 && r.received > limit {
 		return 0, r.refuseAnswer("%d bytes, compressed or not", limit)
 	}
+	if ended := r.spendUpTo(r.received); ended != nil {
+		return 0, ended
+	}
 	return n, err
+}
+
+// spendUpTo pays for so many bytes of the answer in all: gzip of which nothing comes
+// takes its time, too.
+func (a *limitedAnswer) spendUpTo(bytes int64) error {
+	more := bytes - a.spent
+	if more <= 0 {
+		return nil
+	}
+	a.spent = bytes
+	if err := a.meter.spendBytes(a.request, int(more)); err != nil {
+		return timeLimitError(a.request.Context(), err)
+	}
+	return nil
 }
 
 // refuseAnswer returns that the answer is more than is taken, and tells the transport, unless the client
@@ -263,8 +282,9 @@ func (a *limitedAnswer) Read(into []byte) (int, error) {
 		a.reader = unzip
 	}
 	n, err := a.reader.Read(into[:min(len(into), decoding.PieceMax)])
-	if ended := a.meter.spendBytes(a.request, n); ended != nil {
-		return 0, timeLimitError(a.request.Context(), ended)
+	a.inflated += int64(n)
+	if ended := a.spendUpTo(a.inflated); ended != nil {
+		return 0, ended
 	}
 	if limit := a.accountRead(into[:n]); limit != nil {
 		return 0, limit

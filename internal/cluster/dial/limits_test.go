@@ -278,6 +278,27 @@ func TestAWatchThatToldALotIsSentToListAnew(t *testing.T) {
 	_ = response.Body.Close()
 }
 
+// TestWarningsAreNotLogged has a member send as many warnings as a header has room for.
+func TestWarningsAreNotLogged(t *testing.T) {
+	server, ca := member(t, func(w http.ResponseWriter, _ *http.Request) {
+		for range 10_000 {
+			w.Header().Add("warning", `299 - "a"`)
+		}
+		_, _ = io.WriteString(w, "{}")
+	})
+	transport := transportTo(t, Endpoint{URL: server.URL, CA: ca}, toLocal())
+	for _, path := range []string{objectPath, listPath, watchPath, "/apis"} {
+		response, err := transport.RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if warnings := len(response.Header.Values("Warning")); warnings > 0 {
+			t.Errorf("%s: a client logs %d warnings", path, warnings)
+		}
+		_ = response.Body.Close()
+	}
+}
+
 func TestACompressedAnswerIsOpened(t *testing.T) {
 	text := strings.Repeat("what an API server has to say ", 10_000)
 	server, ca := member(t, func(w http.ResponseWriter, r *http.Request) {

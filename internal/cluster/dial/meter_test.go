@@ -122,6 +122,22 @@ func TestWhatAMemberAnswersIsSpreadOverTime(t *testing.T) {
 	}
 }
 
+// TestWhatIsInflatedToNothingCounts has a member answer with gzip of which no byte is left.
+func TestWhatIsInflatedToNothingCounts(t *testing.T) {
+	const sent = 7 << 20
+	nothing := gzipped(nil)
+	answer := strings.Repeat(string(nothing), sent/len(nothing))
+	member := newTalker(t, clocktesting.NewFakeClock(time.Unix(1000, 0)))
+	member.client.limits.send = func(*http.Request) (*http.Response, error) {
+		header := http.Header{"Content-Encoding": {"gzip"}}
+		return &http.Response{StatusCode: http.StatusOK, Header: header, Body: io.NopCloser(strings.NewReader(answer))}, nil
+	}
+	want := time.Duration(sent-1<<20) * time.Second / decodedRate
+	if took := member.takes(objectPath, objectPath); took < want*9/10 || took > 2*want {
+		t.Errorf("the second is read after %s, want some %s", took, want)
+	}
+}
+
 // TestAMembersAnswersHaveTheirTurn has others send so much that a member waits for its turn, or gives up.
 func TestAMembersAnswersHaveTheirTurn(t *testing.T) {
 	clk := clocktesting.NewFakeClock(time.Unix(1000, 0))
