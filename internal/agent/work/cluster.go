@@ -76,7 +76,6 @@ type passMemory struct {
 	work     runtime.WorkMemory
 	record   ledger.RecordMemory
 	observed observe.ObservationMemory
-	reports  *throttle.ReportMemory
 	// leavingSince is when the deletion was first seen.
 	leavingSince time.Time
 	// deleting says that the work was deleted: what is under way may stop, and
@@ -236,7 +235,7 @@ func (s *engagedCluster) memoryOf(request Request) *passMemory {
 	defer s.mu.Unlock()
 	m, ok := s.memories[name]
 	if !ok {
-		m = &passMemory{reports: s.reports.MemoryOf(name)}
+		m = &passMemory{}
 		s.memories[name] = m
 	}
 	return m

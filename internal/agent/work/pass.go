@@ -308,7 +308,8 @@ func (p *workPass) reportStatus(ctx context.Context) error {
 // writeStatus tells the hub the status. If much was written about the work, what is known when
 // its turn comes is told then.
 func (p *workPass) writeStatus(ctx context.Context) error {
-	reports, memory := p.cluster.reports, p.memory.reports
+	reports := p.cluster.reports
+	memory := reports.MemoryOf(p.name) // not before: a name that only the member knows would stay
 	if wait := reports.WaitBeforeReport(memory, p.work); wait > 0 && !equality.Semantic.DeepEqual(&p.work.Status, &p.status) {
 		p.cluster.meter.delayed.Inc()
 		p.requeueAfter(wait)

@@ -10,6 +10,7 @@
 // Which versions the hub forgot is in an annotation of the ManagedCluster (package
 // restored). The agent asks the hub for it each time before it lets go of
 // something: what is deleted does not come back, a cache may be behind a hub that was
-// restored a moment ago, and works vanish rarely. If the hub does not answer, or
+// restored a moment ago, and works vanish rarely. Where many records want to know at a
+// time, they share an answer. If the hub does not answer, or
 // has no such ManagedCluster, nothing is deleted.
 package forgotten

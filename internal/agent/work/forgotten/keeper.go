@@ -55,7 +55,8 @@ type MissingWorksKeeper struct {
 	alert atomic.Bool
 	// kept says that something was kept since the orphans were last looked at. The
 	// cache may never tell of an annotation that somebody soon took back.
-	kept atomic.Bool
+	kept      atomic.Bool
+	questions hubQuestions
 
 	// Only the loop uses what follows.
 	heard string // the annotation as it was when the orphans were last looked at
@@ -119,13 +120,12 @@ func isConcerned(mc *clusterv1.ManagedCluster) bool {
 
 // KeepsRecord asks the hub whether a record stays whose work it does not have.
 func (k *MissingWorksKeeper) KeepsRecord(ctx context.Context, record *workv1.AppliedManifestWork) (bool, error) {
-	mc := &metav1.PartialObjectMetadata{}
-	mc.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("ManagedCluster"))
-	if err := k.Connection.Hub.GetAPIReader().Get(ctx, client.ObjectKey{Name: string(k.Connection.Name)}, mc); err != nil {
+	said, err := k.questions.askHub(ctx, k.readVerdict)
+	if err != nil {
 		return true, fmt.Errorf("reading ManagedCluster %q before what the missing ManifestWork %q brought is deleted: %w",
 			k.Connection.Name, workNameOf(record), err)
 	}
-	if !verdictOf(mc).keepsRecord(record) {
+	if !said.keepsRecord(record) {
 		return false, nil
 	}
 	k.kept.Store(true)
