@@ -8,6 +8,7 @@ package lease
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -57,11 +58,18 @@ type HeartbeatController struct {
 	// started is when this controller began: agents that could not renew while
 	// nobody listened get one lease duration to do so.
 	started time.Time
+
+	mu sync.Mutex
+	// ahead are the renewals at times that had not come, by cluster.
+	ahead map[string]aheadRenewal
 }
+
+// aheadRenewal is a renewal at a time that had not come when the hub saw it.
+type aheadRenewal struct{ told, seen time.Time }
 
 // NewHeartbeatController returns the controller.
 func NewHeartbeatController(c client.Client, clk clock.PassiveClock, recorder events.EventRecorder) *HeartbeatController {
-	return &HeartbeatController{client: c, clock: clk, events: recorder, started: clk.Now()}
+	return &HeartbeatController{client: c, clock: clk, events: recorder, started: clk.Now(), ahead: map[string]aheadRenewal{}}
 }
 
 // ControllerName is the name of the controller in logs and metrics.
@@ -97,6 +105,9 @@ func affectsHeartbeat(e event.UpdateEvent) bool {
 func (c *HeartbeatController) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	mc := &clusterv1.ManagedCluster{}
 	if err := c.client.Get(ctx, types.NamespacedName{Name: req.Name}, mc); err != nil {
+		if apierrors.IsNotFound(err) {
+			c.forgetAhead(req.Name)
+		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	lease := &coordinationv1.Lease{}
@@ -109,7 +120,7 @@ func (c *HeartbeatController) Reconcile(ctx context.Context, req ctrl.Request) (
 	}
 	duration := ClusterLeaseDuration(mc)
 	now := c.clock.Now()
-	if left := c.deadline(lease, duration).Sub(now); left > 0 {
+	if left := c.deadline(lease, duration, now).Sub(now); left > 0 {
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
 	available := meta.FindStatusCondition(mc.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
@@ -143,17 +154,41 @@ func (c *HeartbeatController) restoreLease(ctx context.Context, mc *clusterv1.Ma
 }
 
 // deadline returns when the cluster is Unknown if the lease is not renewed.
-func (c *HeartbeatController) deadline(lease *coordinationv1.Lease, duration time.Duration) time.Time {
-	renewed := lease.CreationTimestamp.Time
-	if lease.Spec.RenewTime != nil {
-		renewed = lease.Spec.RenewTime.Time
-	}
-	deadline := renewed.Add(GraceDurations * duration)
+func (c *HeartbeatController) deadline(lease *coordinationv1.Lease, duration time.Duration, now time.Time) time.Time {
+	deadline := c.renewedAt(lease, now).Add(GraceDurations * duration)
 	grace := c.started.Add(duration)
 	if grace.After(deadline) {
 		return grace
 	}
 	return deadline
+}
+
+// renewedAt returns when the lease was renewed. The agent says so; at a time that has not
+// come yet it is when the hub saw that first, or else a cluster would never be missed.
+func (c *HeartbeatController) renewedAt(lease *coordinationv1.Lease, now time.Time) time.Time {
+	renewed := lease.CreationTimestamp.Time
+	if lease.Spec.RenewTime != nil {
+		renewed = lease.Spec.RenewTime.Time
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known, ok := c.ahead[lease.Namespace]
+	if ok && known.told.Equal(renewed) {
+		return known.seen
+	}
+	if !renewed.After(now) {
+		delete(c.ahead, lease.Namespace)
+		return renewed
+	}
+	c.ahead[lease.Namespace] = aheadRenewal{told: renewed, seen: now}
+	return now
+}
+
+// forgetAhead forgets a cluster that is gone.
+func (c *HeartbeatController) forgetAhead(cluster string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.ahead, cluster)
 }
 
 // ClusterLeaseDuration returns the lease duration of a cluster.

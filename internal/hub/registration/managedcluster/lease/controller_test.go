@@ -22,7 +22,9 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/lease"
 )
 
-func TestALeaseThatIsNotRenewedMakesTheClusterUnknown(t *testing.T) {
+// hubWith returns a hub that has the object, and knows clusters and leases.
+func hubWith(t *testing.T, object client.Object) client.Client {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := clusterv1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
@@ -30,6 +32,10 @@ func TestALeaseThatIsNotRenewedMakesTheClusterUnknown(t *testing.T) {
 	if err := coordinationv1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
+	return fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(object).WithObjects(object).Build()
+}
+
+func TestALeaseThatIsNotRenewedMakesTheClusterUnknown(t *testing.T) {
 	start := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	clk := clocktesting.NewFakePassiveClock(start)
 	mc := &clusterv1.ManagedCluster{
@@ -40,7 +46,7 @@ func TestALeaseThatIsNotRenewedMakesTheClusterUnknown(t *testing.T) {
 			{Type: clusterv1.ManagedClusterConditionAvailable, Status: metav1.ConditionTrue},
 		}},
 	}
-	c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(mc).WithObjects(mc).Build()
+	c := hubWith(t, mc)
 	recorder := events.NewFakeRecorder(10)
 	controller := lease.NewHeartbeatController(c, clk, recorder)
 	reconcile := func(want time.Duration) {
@@ -96,5 +102,49 @@ func TestALeaseThatIsNotRenewedMakesTheClusterUnknown(t *testing.T) {
 	}
 	if result.RequeueAfter != 10*time.Second {
 		t.Errorf("a new controller gives agents %s to renew, want one duration", result.RequeueAfter)
+	}
+}
+
+// TestARenewalInTimesToComeIsNotBelieved has an agent say that it renews its lease in 2100, and go.
+func TestARenewalInTimesToComeIsNotBelieved(t *testing.T) {
+	start := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	clk := clocktesting.NewFakePassiveClock(start)
+	mc := &clusterv1.ManagedCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "east"},
+		Spec:       clusterv1.ManagedClusterSpec{HubAcceptsClient: true, LeaseDurationSeconds: 10},
+	}
+	c := hubWith(t, mc)
+	heartbeat := grants.InitialLease("east", 10, start)
+	if err := c.Create(t.Context(), heartbeat); err != nil {
+		t.Fatal(err)
+	}
+	controller := lease.NewHeartbeatController(c, clk, events.NewFakeRecorder(10))
+	for i, step := range []struct {
+		what         string
+		after, wait  time.Duration
+		renews, gone bool
+	}{
+		{what: "it is renewed", renews: true, wait: 50 * time.Second},
+		{what: "it is looked at again", after: 10 * time.Second, wait: 40 * time.Second},
+		{what: "it is renewed again", after: 40 * time.Second, renews: true, wait: 50 * time.Second},
+		{what: "nothing comes any more", after: 50 * time.Second, gone: true, wait: 10 * time.Second},
+	} {
+		clk.SetTime(clk.Now().Add(step.after))
+		if step.renews {
+			heartbeat.Spec.RenewTime = &metav1.MicroTime{Time: time.Date(2100+i, 1, 1, 0, 0, 0, 0, time.UTC)}
+			if err := c.Update(t.Context(), heartbeat); err != nil {
+				t.Fatal(err)
+			}
+		}
+		result, err := controller.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(mc)})
+		if err != nil || result.RequeueAfter != step.wait {
+			t.Errorf("%s: looks again after %s with error %v, want %s", step.what, result.RequeueAfter, err, step.wait)
+		}
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(mc), mc); err != nil {
+			t.Fatal(err)
+		}
+		if gone := meta.IsStatusConditionPresentAndEqual(mc.Status.Conditions, clusterv1.ManagedClusterConditionAvailable, metav1.ConditionUnknown); gone != step.gone {
+			t.Errorf("%s: the cluster is missed: %t, want %t", step.what, gone, step.gone)
+		}
 	}
 }
