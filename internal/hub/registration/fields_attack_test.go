@@ -5,6 +5,7 @@ package registration_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -22,10 +23,19 @@ import (
 // fieldsOf is an entry that says that a manager has written annotations whose names take
 // as many bytes.
 func fieldsOf(manager, apiVersion string, bytes int) metav1.ManagedFieldsEntry {
+	return fieldsFilled(manager, apiVersion, bytes, "0")
+}
+
+// fieldsFilled is fieldsOf with names that consist of a text, before JSON escapes it.
+func fieldsFilled(manager, apiVersion string, bytes int, text string) metav1.ManagedFieldsEntry {
 	const each = 100
+	filling, err := json.Marshal(strings.Repeat(text, (each-17)/len(text)))
+	if err != nil {
+		panic(err)
+	}
 	var names []string
 	for i := range bytes / each {
-		names = append(names, fmt.Sprintf(`"f:%0*d":{}`, each-7, i))
+		names = append(names, fmt.Sprintf(`"f:%s%010d":{}`, filling[1:len(filling)-1], i))
 	}
 	return metav1.ManagedFieldsEntry{
 		Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: apiVersion, Time: &metav1.Time{Time: time.Unix(1, 0)},
@@ -44,7 +54,7 @@ func fillsManagedFields(t *testing.T, h *hub) {
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: clusterv1.LeaseName}}
 	for _, object := range []client.Object{&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}, work, lease} {
 		what := fmt.Sprintf("%T", object)
-		write := func(bytes int) func(context.Context) error {
+		writeFilled := func(bytes int, text string) func(context.Context) error {
 			return func(ctx context.Context) error {
 				if err := h.client.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 					return err
@@ -53,15 +63,36 @@ func fillsManagedFields(t *testing.T, h *hub) {
 				if entries := object.GetManagedFields(); len(entries) > 0 {
 					version = entries[0].APIVersion
 				}
-				object.SetManagedFields(append(object.GetManagedFields(), fieldsOf("other", version, bytes)))
+				object.SetManagedFields(append(object.GetManagedFields(), fieldsFilled("other", version, bytes, text)))
 				return agent.Update(ctx, object)
 			}
 		}
+		write := func(bytes int) func(context.Context) error { return writeFilled(bytes, "0") }
 		h.refusedInTurn(t, what, write(1_000_000), why)
 		h.refusedInTurn(t, what, write(300_000), why)
+		for escaped, text := range map[string]string{"ampersands": "&", "angles": "<>", "control characters": "\x01"} {
+			h.refusedInTurn(t, what+", "+escaped, writeFilled(60_000, text), why)
+		}
+		for escaped, text := range map[string]string{"quotes": `"`, "backslashes": `\`, "ends of lines": "\u2028\u2029"} {
+			h.refusedInTurn(t, what+", "+escaped, writeFilled(200_000, text), why)
+		}
 		if err := h.inTurn(t, write(50_000)); err != nil {
 			t.Errorf("%s: the agent may not write 50,000 bytes: %v", what, err)
 		}
+	}
+	for what, change := range map[string]func(){
+		"finalizers": func() { lease.Finalizers = []string{"example.com/keep"} },
+		"owners": func() {
+			lease.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "none", UID: "none"}}
+		},
+	} {
+		h.refusedInTurn(t, what, func(ctx context.Context) error {
+			if err := h.client.Get(ctx, client.ObjectKeyFromObject(lease), lease); err != nil {
+				return err
+			}
+			change()
+			return agent.Update(ctx, lease)
+		}, "neither the finalizers nor the owners of its Lease")
 	}
 	mc, claims := h.get(t, name), []clusterv1.ManagedClusterClaim{}
 	for i := range 2000 {

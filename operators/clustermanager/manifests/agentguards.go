@@ -66,7 +66,7 @@ const ClusterGuardName = "capstan-guard-managedclusters"
 // text with characters that JSON writes in six bytes, or in two, counts as if all of it
 // were such.
 func bytesOf(texts ...string) string {
-	return fmt.Sprintf("[%s].map(t, bytes(t).size() * (t.matches(r'[&<>[:cntrl:]]') ? 6 : t.matches(r'[\"\\\\]') ? 2 : 1)).sum()", strings.Join(texts, ", "))
+	return fmt.Sprintf("[%s].map(t, bytes(t).size() * (t.matches(r'[&<>[:cntrl:]]') ? 6 : t.matches(r'[\"\\\\\u2028\u2029]') ? 2 : 1)).sum()", strings.Join(texts, ", "))
 }
 
 // bytesOfMap is CEL for how many bytes a map of strings in the metadata takes.
@@ -315,7 +315,8 @@ const (
 
 // FieldsGuard returns the admission policy that bounds metadata.managedFields of what
 // agents write. Whoever may update an object may write there whatever looks like names of
-// fields, so that nothing else fits.
+// fields, so that nothing else fits. It also keeps agents from the finalizers and owners
+// of their Leases, by which these would outlive their clusters, or end with something else.
 func FieldsGuard(h Hub) []render.Object {
 	return render.AdmissionPolicy(h.resourceMeta(FieldsGuardName).InNamespace(""), admissionv1ac.ValidatingAdmissionPolicySpec().
 		WithMatchConstraints(admissionv1ac.MatchResources().WithResourceRules(
@@ -328,9 +329,15 @@ func FieldsGuard(h Hub) []render.Object {
 		WithVariables(
 			admissionv1ac.Variable().WithName("is").WithExpression(bytesOfFields("object")),
 			admissionv1ac.Variable().WithName("was").WithExpression(bytesOfFields("oldObject"))).
-		WithValidations(admissionv1ac.Validation().
-			WithExpression(fmt.Sprintf("variables.is <= %d || variables.is <= variables.was", fieldsBytesMax)).
-			WithMessage(fmt.Sprintf("the agent of a cluster may not have metadata.managedFields grow beyond %d bytes", fieldsBytesMax))))
+		WithValidations(
+			admissionv1ac.Validation().
+				WithExpression(fmt.Sprintf("variables.is <= %d || variables.is <= variables.was", fieldsBytesMax)).
+				WithMessage(fmt.Sprintf("the agent of a cluster may not have metadata.managedFields grow beyond %d bytes", fieldsBytesMax)),
+			// Those of the others have guards of their own.
+			admissionv1ac.Validation().WithReason("Forbidden").
+				WithExpression(fmt.Sprintf("request.resource.group != '%s' || %s && %s", coordinationv1.GroupName,
+					fieldUnchanged("metadata.?finalizers", "[]"), fieldUnchanged("metadata.?ownerReferences", "[]"))).
+				WithMessage("the agent of a cluster may change neither the finalizers nor the owners of its Lease")))
 }
 
 // bytesOfFields is CEL for about how many bytes metadata.managedFields of an object takes.
@@ -347,7 +354,15 @@ func bytesOfNames(tree string, depth int) string {
 	}
 	const around = 8 // quotes, a colon, braces and a comma
 	name := "k" + strconv.Itoa(depth)
-	return fmt.Sprintf("%s.map(%s, bytes(%s).size() + %d + %s).sum()", tree, name, name, around, bytesOfNames(tree+"["+name+"]", depth+1))
+	return fmt.Sprintf("%s.map(%s, %s + %d + %s).sum()", tree, name, bytesOfName(name), around, bytesOfNames(tree+"["+name+"]", depth+1))
+}
+
+// bytesOfName is CEL for how many bytes the name of a field takes in etcd, as bytesOf is for
+// texts. Names of list items have quotes, which count one by one. Most names have nothing
+// of the kind, and may cost little: API servers compute only so much for a request.
+func bytesOfName(name string) string {
+	return fmt.Sprintf("(!%[1]s.matches(r'[^-.:/\\w]') ? bytes(%[1]s).size() : %[1]s.matches(r'[\\pC\\pZ&<>\\\\]') ? bytes(%[1]s).size() * 6 : "+
+		"bytes(%[1]s.replace('\"', '\"\"')).size())", name)
 }
 
 // EventGuardName is the name of the guard of Events and of its binding.
