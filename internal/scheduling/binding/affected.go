@@ -46,9 +46,16 @@ func (in PlacementInput) ChangeSensitivity() ChangeSensitivity {
 // lacksPlacement reports whether the object is not yet placed as it should be.
 func (s ChangeSensitivity) lacksPlacement(divided bool) bool { return !s.Placed || divided && s.Short }
 
-// leavesCluster reports whether the object is leaving a cluster.
-func (s ChangeSensitivity) leavesCluster(name string) bool {
-	return strings.Contains(","+s.Evicting+",", ","+name+",")
+// leavesOneOf returns those of the clusters, of which any may be nil, that the object is
+// leaving: in a change of one cluster no other matters, however many it leaves.
+func (s ChangeSensitivity) leavesOneOf(clusters ...*view.Cluster) sets.Set[string] {
+	leaves := sets.Set[string]{}
+	for _, cluster := range clusters {
+		if cluster != nil && strings.Contains(","+s.Evicting+",", ","+cluster.Name+",") {
+			leaves.Insert(cluster.Name)
+		}
+	}
+	return leaves
 }
 
 // AffectedByChange reports whether a change of a cluster can change what is decided for an
@@ -75,12 +82,7 @@ func (c CompiledPlacement) AffectedByChange(before, after *view.Cluster, stake C
 	if lacking { // the groups that come after would do, too
 		groups = c.groups[first:]
 	}
-	leaves := sets.Set[string]{} // of which only this cluster matters
-	for _, is := range []*view.Cluster{before, after} {
-		if is != nil && stake.leavesCluster(is.Name) {
-			leaves.Insert(is.Name)
-		}
-	}
+	leaves := stake.leavesOneOf(before, after)
 	return slices.ContainsFunc(groups, func(g affinityGroup) bool {
 		request := g.request.ForBindingObject(stake.APIVersion, stake.Kind, leaves)
 		return request.AffectedByChange(before, after, target, now) || shifts && request.AdmitsCluster(after, target, now)

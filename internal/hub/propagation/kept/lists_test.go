@@ -53,21 +53,22 @@ func TestLongListsAreNotKept(t *testing.T) {
 		"policy":  {&policy.Spec.Placement, policy.Spec.Suspension, policy.Spec.Failover},
 		"binding": {binding.Spec.Placement, &binding.Spec.Suspension.Suspension, binding.Spec.Failover},
 	} {
-		if kept := cap(spec.placement.ClusterTolerations); kept < affinity.TolerationsMax+1 || kept > 2*affinity.TolerationsMax {
-			t.Errorf("of a %s with too many tolerations there is room for %d", name, kept)
-		}
-		if kept := cap(spec.suspension.DispatchingOnClusters.ClusterNames); kept < claims.SuspendedMax+1 || kept > 2*claims.SuspendedMax {
-			t.Errorf("of a %s with too many suspended clusters there is room for %d", name, kept)
-		}
+		expectShortened(t, name+": tolerations", cap(spec.placement.ClusterTolerations), affinity.TolerationsMax)
+		expectShortened(t, name+": suspended clusters", cap(spec.suspension.DispatchingOnClusters.ClusterNames), claims.SuspendedMax)
 		for _, state := range claims.StatesPreserved(spec.failover) {
-			if kept := cap(state.Rules); kept < claims.PreservedMax+1 || kept > 2*claims.PreservedMax {
-				t.Errorf("of a %s with too many rules there is room for %d", name, kept)
-			}
+			expectShortened(t, name+": rules", cap(state.Rules), claims.PreservedMax)
 		}
 	}
 	for _, claim := range []*workv1alpha2.NodeClaim{binding.Spec.ReplicaRequirements.NodeClaim, binding.Spec.Components[0].ReplicaRequirements.NodeClaim} {
-		if tolerations, terms := cap(claim.Tolerations), cap(claim.HardNodeAffinity.NodeSelectorTerms); tolerations > 200 || terms > 200 || tolerations == 0 || terms == 0 {
-			t.Errorf("of nodes there is room for %d tolerations and %d terms", tolerations, terms)
-		}
+		expectShortened(t, "nodes: tolerations", cap(claim.Tolerations), 0)
+		expectShortened(t, "nodes: terms", cap(claim.HardNodeAffinity.NodeSelectorTerms), 0)
+	}
+}
+
+// expectShortened wants room for more elements than are allowed, and for not many more.
+func expectShortened(t *testing.T, list string, kept, allowed int) {
+	t.Helper()
+	if kept < allowed+1 || kept > max(200, 2*allowed) {
+		t.Errorf("%s: there is room for %d elements, of which %d are allowed", list, kept, allowed)
 	}
 }

@@ -49,6 +49,11 @@ func TestWritesOfBindingsAreSpacedByTheirBytes(t *testing.T) {
 		t.Errorf("a small binding is reported %d times at once, want thousands", small)
 	}
 
+}
+
+// TestChangesOfANamespaceWaitForItsBytes changes bindings of namespaces as often as it may.
+func TestChangesOfANamespaceWaitForItsBytes(t *testing.T) {
+	m := newWriteMeter(clocktesting.NewFakePassiveClock(time.Unix(1000, 0)))
 	changed := 0
 	for m.WaitBeforeChange("greedy") == 0 && changed < 10_000 {
 		m.CountWrite(bindingOfBytes("greedy", fmt.Sprint(changed), 128<<10))
