@@ -40,7 +40,6 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/announce"
 	"github.com/capstan-io/capstan/internal/hub/propagation/bindings"
 	"github.com/capstan-io/capstan/internal/hub/propagation/continuous"
-	"github.com/capstan-io/capstan/internal/hub/propagation/created"
 	"github.com/capstan-io/capstan/internal/hub/propagation/decide"
 	"github.com/capstan-io/capstan/internal/hub/propagation/dependencies"
 	"github.com/capstan-io/capstan/internal/hub/propagation/detector"
@@ -48,8 +47,8 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/inbox"
 	"github.com/capstan-io/capstan/internal/hub/propagation/interpreters"
 	"github.com/capstan-io/capstan/internal/hub/propagation/kept"
-	"github.com/capstan-io/capstan/internal/hub/propagation/latest"
 	"github.com/capstan-io/capstan/internal/hub/propagation/namespaces"
+	"github.com/capstan-io/capstan/internal/hub/propagation/ownwrites"
 	"github.com/capstan-io/capstan/internal/hub/propagation/policies"
 	"github.com/capstan-io/capstan/internal/hub/propagation/rebalancer"
 	"github.com/capstan-io/capstan/internal/hub/propagation/rights"
@@ -201,9 +200,9 @@ func SetupPropagationControllers(ctx context.Context, mgr ctrl.Manager, o SetupO
 	customs := interpreters.NewKnownInterpreters(mgr.GetClient(), mgr.GetAPIReader(), o.Clock, o.Guard)
 	clusters := fleet.NewFleet(o.Clock)
 	chain := append(interpret.Chain{customs}, shipped.BuiltinChain()...)
-	own := latest.ReadOwnWritesClient{Client: mgr.GetClient(), Latest: latest.NewWrittenBindings(o.Clock)}
+	own := ownwrites.ReadOwnWritesClient{Client: mgr.GetClient(), Written: ownwrites.NewWrittenBindings(o.Clock)}
 	stored := store.NewBindingStore(own, decide.NewDecider(decide.DeciderOptions{Fleet: clusters, Clock: o.Clock, Groups: o.Gates.Enabled(features.WorkloadAffinity)}), clusters, o.Clock)
-	works := created.NewCreatedWorks(o.Clock)
+	works := ownwrites.NewCreatedWorks(o.Clock)
 	restless := send.NewRestlessWorks(o.Clock)
 	refusals := detector.NewRefusalCounter()
 	finds := detector.NewDetectionController(detector.DetectionDeps{
@@ -218,7 +217,7 @@ func SetupPropagationControllers(ctx context.Context, mgr ctrl.Manager, o SetupO
 	}
 	stages, rolls := buildRolloutStages(mgr, o, clusters, signal, recorder)
 	sends := bindings.NewBindingController(bindings.BindingControllerDeps{
-		Client: own, Latest: own.Latest, Works: indexed, Allowance: allowed, Live: mgr.GetAPIReader(), Discovery: hubClients.discovery, Templates: watched, Objects: objects, Fleet: clusters, Store: stored, Chain: chain, Interpreters: customs,
+		Client: own, Written: own.Written, Works: indexed, Allowance: allowed, Live: mgr.GetAPIReader(), Discovery: hubClients.discovery, Templates: watched, Objects: objects, Fleet: clusters, Store: stored, Chain: chain, Interpreters: customs,
 		Created: works, Restless: restless, Events: recorder, Hub: hub, Prioritizes: o.Gates.Enabled(features.PriorityBasedScheduling),
 		Announce: announcer, Stages: stages, Clock: o.Clock, Reserved: signal.namespaceChanged(watched),
 	})

@@ -20,12 +20,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/capstan-io/capstan/internal/hub/propagation/announce"
-	"github.com/capstan-io/capstan/internal/hub/propagation/created"
 	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
 	"github.com/capstan-io/capstan/internal/hub/propagation/inbox"
 	"github.com/capstan-io/capstan/internal/hub/propagation/interpreters"
-	"github.com/capstan-io/capstan/internal/hub/propagation/latest"
 	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
+	"github.com/capstan-io/capstan/internal/hub/propagation/ownwrites"
 	"github.com/capstan-io/capstan/internal/hub/propagation/send"
 	"github.com/capstan-io/capstan/internal/hub/propagation/staging"
 	"github.com/capstan-io/capstan/internal/hub/propagation/stakes"
@@ -45,11 +44,11 @@ import (
 // BindingControllerDeps are what the controller works with.
 type BindingControllerDeps struct {
 	// Client reads bindings and overrides from a cache, and Live from the API
-	// server. Latest has the bindings that were written and that the cache may not show
+	// server. Written has the bindings that were written and that the cache may not show
 	// yet, which Client reads then.
-	Client client.Client
-	Live   client.Reader
-	Latest *latest.WrittenBindings
+	Client  client.Client
+	Live    client.Reader
+	Written *ownwrites.WrittenBindings
 	// Works finds works in the cache.
 	Works WorkIndex
 	// Allowance bounds what the works of the bindings of a namespace take up.
@@ -65,7 +64,7 @@ type BindingControllerDeps struct {
 	Chain  interpret.Chain
 	// Interpreters are the customizations in Chain, which have to be loaded.
 	Interpreters *interpreters.KnownInterpreters
-	Created      *created.Works
+	Created      *ownwrites.CreatedWorks
 	Restless     *send.RestlessWorks
 	Events       *events.Recorder
 	// Hub says whose status is left alone on a shared hub.

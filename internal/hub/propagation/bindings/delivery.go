@@ -168,7 +168,7 @@ func (d *delivery) writeBatch(ctx context.Context, part staging.StageVerdict) (c
 	d.keep = d.keep || part.Keep
 	d.gone = append(d.gone, changes.Gone...)
 	changes.Gone = nil
-	if len(changes.New) > 0 && !d.by.Latest.Current(d.binding) {
+	if len(changes.New) > 0 && !d.by.Written.Current(d.binding) {
 		if current, err := d.by.isDecisionCurrent(ctx, d.binding); err != nil || !current {
 			return false, err
 		}

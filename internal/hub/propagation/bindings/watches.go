@@ -101,9 +101,9 @@ func (c *BindingController) onBinding() handler.EventHandler {
 	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}, lookup.FinalizerRemoved())
 	see := func(q bindingQueue, object client.Object, gone bool) {
 		if gone {
-			c.Latest.ObserveGone(object)
+			c.Written.ObserveGone(object)
 		} else {
-			c.Latest.ObserveCached(object)
+			c.Written.ObserveCached(object)
 		}
 		if b, ok := object.(binding); ok {
 			for _, name := range c.Store.Decider.ObserveBinding(b, gone) {

@@ -16,7 +16,7 @@ import (
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/hub/propagation/decide"
 	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
-	"github.com/capstan-io/capstan/internal/hub/propagation/latest"
+	"github.com/capstan-io/capstan/internal/hub/propagation/ownwrites"
 	"github.com/capstan-io/capstan/internal/hub/propagation/store"
 	"github.com/capstan-io/capstan/internal/kube/order"
 )
@@ -34,7 +34,7 @@ func TestBindingsOfGreaterPriorityComeFirst(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			clk := clock.RealClock{}
 			clusters := fleet.NewFleet(clk)
-			c := NewBindingController(BindingControllerDeps{Latest: latest.NewWrittenBindings(clk), Store: store.NewBindingStore(nil, decide.NewDecider(decide.DeciderOptions{Fleet: clusters, Clock: clk}), clusters, clk), Prioritizes: test.prioritizes})
+			c := NewBindingController(BindingControllerDeps{Written: ownwrites.NewWrittenBindings(clk), Store: store.NewBindingStore(nil, decide.NewDecider(decide.DeciderOptions{Fleet: clusters, Clock: clk}), clusters, clk), Prioritizes: test.prioritizes})
 			q := order.NewQueue(c.ranks.RankOf, order.Share[reconcile.Request]{})("", workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 			defer q.ShutDown()
 			q.Add(reconcile.Request{}) // what is there before anything is taken out comes in any order

@@ -22,7 +22,7 @@ import (
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/cluster/view"
-	"github.com/capstan-io/capstan/internal/hub/propagation/created"
+	"github.com/capstan-io/capstan/internal/hub/propagation/ownwrites"
 	"github.com/capstan-io/capstan/internal/hub/propagation/send"
 )
 
@@ -62,7 +62,7 @@ func TestOnlyAgentsThatKnowWhatTheyMadeDeleteANamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	controller := NewNamespaceController(NamespaceDeps{Client: c, Live: c, Writer: send.WorkWriter{Client: c, Live: c, Created: created.NewCreatedWorks(clocktesting.NewFakePassiveClock(metav1.Now().Time))}})
+	controller := NewNamespaceController(NamespaceDeps{Client: c, Live: c, Writer: send.WorkWriter{Client: c, Live: c, Created: ownwrites.NewCreatedWorks(clocktesting.NewFakePassiveClock(metav1.Now().Time))}})
 	again := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
 	if err := errors.Join(c.Create(t.Context(), again), controller.deleteNamespaceWorks(t.Context(), "shop", list.Items)); err != nil {
 		t.Fatal(err)

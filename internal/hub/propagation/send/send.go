@@ -19,7 +19,7 @@ import (
 
 	karmadaworkv1alpha1 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
-	"github.com/capstan-io/capstan/internal/hub/propagation/created"
+	"github.com/capstan-io/capstan/internal/hub/propagation/ownwrites"
 	"github.com/capstan-io/capstan/internal/kube/deletion"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
 )
@@ -35,7 +35,7 @@ type WorkWriter struct {
 	Client client.Client
 	// Live reads from the API server.
 	Live     client.Reader
-	Created  *created.Works
+	Created  *ownwrites.CreatedWorks
 	Restless *RestlessWorks
 }
 

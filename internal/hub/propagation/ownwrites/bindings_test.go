@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package latest
+package ownwrites
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/kube/written"
 )
 
 var name = types.NamespacedName{Namespace: "default", Name: "web-deployment"}
@@ -53,6 +54,10 @@ func TestWhatWasWrittenIsReadUntilACacheShowsIt(t *testing.T) {
 			l.ObserveGone(of("u", "12", 1))
 			l.RecordWrite(of("u", "10", 1))
 		}, nil, ""},
+		"it is gone before the cache has shown it": {func(l *WrittenBindings) {
+			l.RecordWrite(of("u", "10", 1))
+			l.ObserveGone(of("u", "12", 1))
+		}, nil, ""},
 		"it is being deleted": {func(l *WrittenBindings) {
 			l.RecordWrite(of("u", "10", 1))
 			l.RecordWrite(deleting)
@@ -67,7 +72,7 @@ func TestWhatWasWrittenIsReadUntilACacheShowsIt(t *testing.T) {
 		}, nil, "10"},
 		"the cache is behind for too long": {func(l *WrittenBindings) {
 			l.RecordWrite(of("u", "10", 1))
-			clk.SetTime(clk.Now().Add(behindMax + time.Second))
+			clk.SetTime(clk.Now().Add(written.BehindMax + time.Second))
 		}, nil, ""},
 	} {
 		t.Run(reason, func(t *testing.T) {
@@ -103,13 +108,14 @@ func TestAnAnswerIsCurrentForAMoment(t *testing.T) {
 			t.Errorf("%s: %t", reason, got)
 		}
 	}
-	clk.SetTime(clk.Now().Add(CurrentMax + time.Millisecond))
+	clk.SetTime(clk.Now().Add(currentMax + time.Millisecond))
 	if l.Current(of("u", "10", 2)) {
 		t.Error("an answer from long ago counts")
 	}
-	l.ObserveCached(of("u", "13", 2))
-	if len(l.all)+len(l.order) != 0 {
-		t.Errorf("%d bindings are remembered", len(l.all))
+	l.RecordWrite(of("u", "13", 2))
+	l.ObserveGone(of("u", "14", 2))
+	if l.Current(of("u", "13", 2)) {
+		t.Error("an answer about what is gone counts")
 	}
 }
 
@@ -120,7 +126,7 @@ func TestAClientReadsWhatItHasWritten(t *testing.T) {
 	}
 	ctx, hub := t.Context(), fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&workv1alpha2.ResourceBinding{}).Build()
 	cache := fake.NewClientBuilder().WithScheme(scheme).Build() // which shows nothing yet
-	c := ReadOwnWritesClient{Client: behind{Client: hub, cache: cache}, Latest: NewWrittenBindings(clocktesting.NewFakePassiveClock(time.Unix(0, 0)))}
+	c := ReadOwnWritesClient{Client: behind{Client: hub, cache: cache}, Written: NewWrittenBindings(clocktesting.NewFakePassiveClock(time.Unix(0, 0)))}
 	b := of("u", "", 1)
 	if err := c.Create(ctx, b); err != nil {
 		t.Fatal(err)

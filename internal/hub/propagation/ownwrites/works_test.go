@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package created
+package ownwrites
 
 import (
 	"strconv"
@@ -10,19 +10,21 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/capstan-io/capstan/internal/kube/written"
 )
 
 // scene is some works and a clock.
 type scene struct {
 	*testing.T
-	*Works
+	*CreatedWorks
 	clock *clocktesting.FakePassiveClock
 }
 
 func newScene(t *testing.T) *scene {
 	t.Helper()
 	clock := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
-	return &scene{T: t, Works: NewCreatedWorks(clock), clock: clock}
+	return &scene{T: t, CreatedWorks: NewCreatedWorks(clock), clock: clock}
 }
 
 func (s *scene) after(d time.Duration) { s.clock.SetTime(s.clock.Now().Add(d)) }
@@ -60,13 +62,13 @@ func TestAWorkIsCreatedOnceAtATime(t *testing.T) {
 func TestACacheIsBehindForHalfAMinuteAtMost(t *testing.T) {
 	s := newScene(t)
 	s.begins(on("a", "web"), true, "nobody creates it")
-	s.after(keepMax - time.Nanosecond)
+	s.after(written.BehindMax - time.Nanosecond)
 	s.begins(on("a", "web"), false, "the cache may be behind still, and asking again does not start the time anew")
 	s.awaited("web", true, "the cache may be behind still")
 	s.after(time.Nanosecond)
 	s.awaited("web", false, "the cache would show it")
 	s.begins(on("a", "web"), true, "whoever created it has failed")
-	s.after(keepMax - time.Nanosecond)
+	s.after(written.BehindMax - time.Nanosecond)
 	s.begins(on("a", "web"), false, "it was begun again")
 }
 
@@ -83,26 +85,16 @@ func TestWorksAreAwaitedByNameOnWhateverCluster(t *testing.T) {
 	s.awaited("web", false, "both are there")
 }
 
-// Works whose creation failed without a word are never forgotten by name.
-func TestMemoryDoesNotGrowWithWorksThatAreLongAgo(t *testing.T) {
-	s := newScene(t)
-	for round := range 5 {
-		for i := range sweepMin {
-			s.begins(on(strconv.Itoa(round), strconv.Itoa(i)), true, "nobody creates it")
-		}
-		if kept := len(s.since); kept > 2*sweepMin {
-			t.Fatalf("after %d rounds %d works are kept, want those of a moment ago", round+1, kept)
-		}
-		s.after(keepMax)
-	}
-}
-
 func TestASweepTakesNothingThatIsAwaited(t *testing.T) {
+	const many = 3000
 	s := newScene(t)
-	for i := range 3 * sweepMin {
+	s.begins(on("b", "web"), true, "nobody creates it")
+	s.after(time.Second)
+	for i := range many {
 		s.begins(on("a", strconv.Itoa(i)), true, "nobody creates it")
 	}
-	for i := 0; i < 3*sweepMin && !t.Failed(); i++ {
+	s.after(written.BehindMax - time.Second)
+	for i := 0; i < many && !t.Failed(); i++ {
 		s.begins(on("a", strconv.Itoa(i)), false, "it is being created, however many others are")
 	}
 }

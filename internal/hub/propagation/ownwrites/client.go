@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package latest
+package ownwrites
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 type ReadOwnWritesClient struct {
 	client.Client
 
-	Latest *WrittenBindings
+	Written *WrittenBindings
 }
 
 // Get implements client.Reader.
@@ -31,7 +31,7 @@ func (c ReadOwnWritesClient) Get(ctx context.Context, key client.ObjectKey, obje
 	if err != nil {
 		shown = nil
 	}
-	switch since := c.Latest.Since(key, shown).(type) {
+	switch since := c.Written.Since(key, shown).(type) {
 	case *workv1alpha2.ResourceBinding:
 		if into, is := object.(*workv1alpha2.ResourceBinding); is {
 			*into = *since
@@ -66,7 +66,7 @@ func (c ReadOwnWritesClient) Delete(ctx context.Context, object client.Object, o
 		return err //nolint:wrapcheck // it is the client's own
 	}
 	if b, is := object.(lookup.Binding); is {
-		c.Latest.RecordDeletion(client.ObjectKeyFromObject(b))
+		c.Written.RecordDeletion(client.ObjectKeyFromObject(b))
 	}
 	return nil
 }
@@ -79,7 +79,7 @@ func (c ReadOwnWritesClient) Status() client.SubResourceWriter {
 // recordWritten notes what the hub has returned.
 func (c ReadOwnWritesClient) recordWritten(object client.Object, err error) {
 	if b, is := object.(lookup.Binding); is && err == nil {
-		c.Latest.RecordWrite(b)
+		c.Written.RecordWrite(b)
 	}
 }
 
