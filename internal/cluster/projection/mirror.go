@@ -10,10 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/kube/written"
 )
 
 // RefreshMirror makes the ClusterConnection, in memory, the mirror of its
@@ -54,8 +54,7 @@ func IsAhead(connection *fleetv1alpha1.ClusterConnection, mc *clusterv1.ManagedC
 	if connection.Cluster == nil {
 		return false
 	}
-	order, err := resourceversion.CompareResourceVersion(connection.Cluster.ResourceVersion, mc.ResourceVersion)
-	return !MirrorsCluster(connection, mc) || err == nil && order > 0
+	return !MirrorsCluster(connection, mc) || written.IsAfter(connection.Cluster.ResourceVersion, mc.ResourceVersion)
 }
 
 // MirrorsDiffer reports whether two states of a ManagedCluster have different mirrors. What

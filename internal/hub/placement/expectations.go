@@ -8,16 +8,12 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
+	"github.com/capstan-io/capstan/internal/kube/written"
 )
-
-// expectationsMax is for how long a write is waited for: somebody else may have
-// deleted the object before the cache showed it.
-const expectationsMax = 30 * time.Second
 
 // expectations are own writes that the cache may not show yet. Who decides by
 // what was before them can find nothing to do, and is not told later: the event
@@ -63,7 +59,7 @@ func (e *expectations) expectVersion(p *clusterv1beta1.Placement, object client.
 	if e.writes[key].placement != p.UID || e.writes[key].objects == nil {
 		e.writes[key] = writtenObjects{placement: p.UID, objects: map[types.UID]expectation{}}
 	}
-	e.writes[key].objects[object.GetUID()] = expectation{version: version, until: e.clock.Now().Add(expectationsMax)}
+	e.writes[key].objects[object.GetUID()] = expectation{version: version, until: e.clock.Now().Add(written.BehindMax)}
 }
 
 // areSatisfiedBy reports whether what was read shows all that was written: the Placement, and
@@ -102,8 +98,7 @@ func (x expectation) isSatisfiedBy(object client.Object) bool {
 	if object == nil || x.version == "" {
 		return x.version == "" && (object == nil || !object.GetDeletionTimestamp().IsZero())
 	}
-	order, err := resourceversion.CompareResourceVersion(object.GetResourceVersion(), x.version)
-	return err != nil || order >= 0
+	return !written.IsAfter(x.version, object.GetResourceVersion())
 }
 
 // forgetExpectations drops what was written for a Placement.

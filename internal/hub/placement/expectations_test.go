@@ -12,6 +12,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
+	"github.com/capstan-io/capstan/internal/kube/written"
 )
 
 func TestOwnWritesAreExpected(t *testing.T) {
@@ -43,7 +44,7 @@ func TestOwnWritesAreExpected(t *testing.T) {
 		"a finalizer keeps it":     {reason: "its owner decides when it goes", deleted: true, placement: "5", shown: leaving, want: true},
 		"the status is not there":  {reported: "7", placement: "5"},
 		"the status is there":      {reported: "7", placement: "7", want: true},
-		"it never comes":           {reason: "somebody else has deleted it", wrote: "9", placement: "5", later: expectationsMax, want: true},
+		"it never comes":           {reason: "somebody else has deleted it", wrote: "9", placement: "5", later: written.BehindMax, want: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/capstan-io/capstan/internal/cluster/view"
 	"github.com/capstan-io/capstan/internal/kube/order"
+	"github.com/capstan-io/capstan/internal/kube/written"
 	"github.com/capstan-io/capstan/internal/scheduling/placement"
 )
 
@@ -155,7 +155,7 @@ func (m *fleetModel) sawDecision(key types.NamespacedName, version string, says 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	known := m.chosen[key]
-	if !isNewerVersion(version, known.version) {
+	if written.IsSince(known.version, version) {
 		return false
 	}
 	if says.unwritten && known.coming != nil {
@@ -192,12 +192,12 @@ func (m *fleetModel) finishDecisionWrite(key types.NamespacedName, version strin
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	l := m.chosen[key]
-	written := l.coming
+	coming := l.coming
 	l.coming = nil
 	m.chosen[key] = l
 	switch {
-	case written != nil && version != "" && isNewerVersion(version, l.version):
-		m.replaceListing(key, decisionListing{version: version, says: *written})
+	case coming != nil && version != "" && !written.IsSince(l.version, version):
+		m.replaceListing(key, decisionListing{version: version, says: *coming})
 	case l.version == "": // it does not exist
 		delete(m.chosen, key)
 	}
@@ -216,13 +216,6 @@ func (m *fleetModel) replaceListing(key types.NamespacedName, l decisionListing)
 		m.stale[c] = true
 	}
 	m.chosen[key] = l
-}
-
-// isNewerVersion reports whether a version is newer than another, which may be none. Those
-// that cannot be compared are.
-func isNewerVersion(version, than string) bool {
-	order, err := resourceversion.CompareResourceVersion(version, than)
-	return err != nil || order > 0
 }
 
 // trackPlacement notes what a Placement asks for, and has.

@@ -9,7 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/capstan-io/capstan/internal/kube/written"
 )
 
 // Fingerprint is equal for two states of an object if nothing happened in between
@@ -112,9 +113,9 @@ func OwnershipOf(owner types.UID, owners []types.UID) Ownership {
 
 // NewestVersion returns the one of two states of an object that was written later:
 // what we wrote may be ahead of a cache.
-func NewestVersion[T metav1.Object](cached, written T) T {
-	if order, err := resourceversion.CompareResourceVersion(written.GetResourceVersion(), cached.GetResourceVersion()); err == nil && order > 0 {
-		return written
+func NewestVersion[T metav1.Object](cached, answer T) T {
+	if written.IsAfter(answer.GetResourceVersion(), cached.GetResourceVersion()) {
+		return answer
 	}
 	return cached
 }

@@ -22,11 +22,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/kube/written"
 )
 
 const (
-	// behindMax is for how long a cache may not show what was written.
-	behindMax = 30 * time.Second
 	// heldFor is how long a namespace counts as held back since one of its works was: whoever
 	// waits is looked at again before.
 	heldFor = 15 * time.Minute
@@ -273,12 +272,12 @@ func (a *account) isEmptyAccount(now time.Time) bool {
 
 // dropStaleWrites drops what was begun so long ago that the cache would show it. The caller has the lock.
 func (a *Allowance) dropStaleWrites(now time.Time) {
-	if now.Sub(a.swept) < behindMax/2 {
+	if now.Sub(a.swept) < written.BehindMax/2 {
 		return
 	}
 	for _, of := range a.of {
 		for key, one := range of.begun {
-			if now.Sub(one.since) >= behindMax {
+			if now.Sub(one.since) >= written.BehindMax {
 				a.endWrite(of, key)
 			}
 		}

@@ -17,6 +17,7 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/kube/written"
 )
 
 const (
@@ -217,7 +218,7 @@ func TestAWorkCountsOnce(t *testing.T) {
 	if n, _ := s.creates(false, other); n != 1 {
 		t.Error("a work that could not be written takes room")
 	}
-	s.after(behindMax)
+	s.after(written.BehindMax)
 	if n, _ := s.creates(false, one); n != 1 {
 		t.Error("a work that nobody has seen takes room for ever")
 	}

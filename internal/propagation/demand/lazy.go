@@ -13,10 +13,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/kube/written"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 )
 
@@ -59,8 +59,7 @@ func writtenBefore(object, policy metav1.Object) bool {
 	if object.GetResourceVersion() == "" || policy.GetResourceVersion() == "" {
 		return object.GetResourceVersion() != ""
 	}
-	order, err := resourceversion.CompareResourceVersion(object.GetResourceVersion(), policy.GetResourceVersion())
-	return err == nil && order < 0
+	return written.IsAfter(policy.GetResourceVersion(), object.GetResourceVersion())
 }
 
 // ObjectFingerprint returns what changes when somebody changes the object, and not when

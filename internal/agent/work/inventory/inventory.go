@@ -18,12 +18,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/metadata"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/kube/apply"
 	"github.com/capstan-io/capstan/internal/kube/watch"
+	"github.com/capstan-io/capstan/internal/kube/written"
 )
 
 // Owner is an AppliedManifestWork that owns an object.
@@ -265,11 +265,7 @@ func (i *Inventory) ownersOf(seen *watchedObject) []*Owner {
 // isNewerVersion reports whether version a of a type was written after b. Nothing is
 // older than everything; versions that cannot be compared count as newer.
 func isNewerVersion(a, b string) bool {
-	if b == "" {
-		return true
-	}
-	order, err := resourceversion.CompareResourceVersion(a, b)
-	return err != nil || order > 0
+	return !written.IsSince(b, a)
 }
 
 // objectName is the namespace and name of an object.

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,6 +19,7 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	slim "github.com/capstan-io/capstan/internal/cluster/fleet"
 	"github.com/capstan-io/capstan/internal/cluster/view"
+	"github.com/capstan-io/capstan/internal/kube/written"
 )
 
 // Fleet is all clusters that the hub has accepted or may accept. It is safe for
@@ -132,8 +132,7 @@ func isNewerObject[T any, O interface {
 	if known == nil {
 		return false
 	}
-	order, err := resourceversion.CompareResourceVersion(known.GetResourceVersion(), told.GetResourceVersion())
-	return err == nil && order > 0
+	return written.IsAfter(known.GetResourceVersion(), told.GetResourceVersion())
 }
 
 // updateSnapshot makes the snapshot anew for one cluster. The caller has the lock.
