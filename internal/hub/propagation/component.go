@@ -192,11 +192,11 @@ func SetupPropagationControllers(ctx context.Context, mgr ctrl.Manager, o SetupO
 	watched := templates.NewTemplates(templates.TemplateOptions{
 		Client: hubClients.metadata, Mapper: kinds, Served: serves, Clock: o.Clock, Changed: signal.objectChanged,
 	})
-	recent := templates.NewRecentObjects(o.Clock)
-	if err := errors.Join(mgr.Add(watched), mgr.Add(recent)); err != nil {
+	contents := templates.NewContentCache(o.Clock)
+	if err := errors.Join(mgr.Add(watched), mgr.Add(contents)); err != nil {
 		return fmt.Errorf("adding the watches of templates: %w", err)
 	}
-	objects := templates.HubObjects{Client: hubClients.objects, Mapper: kinds, Absent: watched.Absent, Recent: recent, Memory: decoding.NewMemory(o.Clock)}
+	objects := templates.HubObjects{Client: hubClients.objects, Mapper: kinds, Absent: watched.Absent, Contents: contents, Memory: decoding.NewMemory(o.Clock)}
 	customs := interpreters.NewKnownInterpreters(mgr.GetClient(), mgr.GetAPIReader(), o.Clock, o.Guard)
 	clusters := fleet.NewFleet(o.Clock)
 	chain := append(interpret.Chain{customs}, shipped.BuiltinChain()...)

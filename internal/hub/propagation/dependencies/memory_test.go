@@ -56,7 +56,7 @@ func TestWhatIsNeededIsReadWhenThereIsRoom(t *testing.T) {
 	memory := decoding.NewMemory(clock.RealClock{})
 	r := &ReferrerController{DependencyDeps: DependencyDeps{
 		Client: hub, Live: hub, Templates: templates.NewTemplates(templates.TemplateOptions{}),
-		Objects: templates.HubObjects{Client: objects, Mapper: mapper, Recent: templates.NewRecentObjects(clock.RealClock{}), Memory: memory},
+		Objects: templates.HubObjects{Client: objects, Mapper: mapper, Contents: templates.NewContentCache(clock.RealClock{}), Memory: memory},
 	}}
 	look := func(ctx context.Context) error {
 		_, err := r.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(b)})

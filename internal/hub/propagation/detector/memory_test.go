@@ -94,7 +94,7 @@ func TestAnObjectIsReadWhenThereIsRoom(t *testing.T) {
 	memory := decoding.NewMemory(clock.RealClock{})
 	c := NewDetectionController(DetectionDeps{
 		Client: hub, Live: hub, Templates: tableOf(t, mapper, "2"), Fleet: fleet.NewFleet(clock.RealClock{}),
-		Objects: templates.HubObjects{Client: objects, Mapper: mapper, Recent: templates.NewRecentObjects(clock.RealClock{}), Memory: memory},
+		Objects: templates.HubObjects{Client: objects, Mapper: mapper, Contents: templates.NewContentCache(clock.RealClock{}), Memory: memory},
 	})
 
 	var ends []func()

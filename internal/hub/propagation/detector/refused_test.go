@@ -59,7 +59,7 @@ func newClaimScene(t *testing.T, answer error, uid types.UID, unreadable error) 
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
 	told := clientevents.NewFakeRecorder(10)
-	objects := templates.HubObjects{Client: hub, Mapper: mapper, Recent: templates.NewRecentObjects(clock.RealClock{})}
+	objects := templates.HubObjects{Client: hub, Mapper: mapper, Contents: templates.NewContentCache(clock.RealClock{})}
 	return claimScene{t, &DetectionController{DetectionDeps: DetectionDeps{Objects: objects}, refusals: claimRefusals{objects, events.NewRecorder(told), NewRefusalCounter()}}, told}
 }
 

@@ -28,8 +28,8 @@ type HubObjects struct {
 	Mapper meta.RESTMapper
 	// Absent reports whether there has been no such kind for long.
 	Absent func(schema.GroupVersionKind) bool
-	// Recent remembers what was read and written last.
-	Recent *RecentObjects
+	// Contents remembers what was read and written last.
+	Contents *ContentCache
 	// Memory has room for what is read. The Client has to go through decoding.NewTransport, and who
 	// reads has to Begin, or large objects do not wait for room. May be nil.
 	Memory *decoding.Memory
@@ -43,7 +43,7 @@ func (o HubObjects) GetSince(ctx context.Context, key Key, version *metav1.Parti
 	if version == nil {
 		return o.Get(ctx, key)
 	}
-	if object := o.Recent.getSince(ctx, key, version); object != nil {
+	if object := o.Contents.getSince(ctx, key, version); object != nil {
 		return object, nil
 	}
 	resource, err := o.resourceClient(key)
@@ -54,7 +54,7 @@ func (o HubObjects) GetSince(ctx context.Context, key Key, version *metav1.Parti
 	if err != nil {
 		return o.Get(ctx, key) // which says what is wrong, if anything is
 	}
-	o.Recent.putObject(key, object)
+	o.Contents.putObject(key, object)
 	return object, nil
 }
 
@@ -75,7 +75,7 @@ func (o HubObjects) Get(ctx context.Context, key Key) (*unstructured.Unstructure
 	case err != nil:
 		return nil, fmt.Errorf("reading %s: %w", key, err)
 	}
-	o.Recent.putObject(key, object)
+	o.Contents.putObject(key, object)
 	return object, nil
 }
 
@@ -114,7 +114,7 @@ func (o HubObjects) patchObject(ctx context.Context, key Key, change map[string]
 	if err != nil {
 		return nil, fmt.Errorf("changing %s: %w", key, err)
 	}
-	o.Recent.putObject(key, object)
+	o.Contents.putObject(key, object)
 	return object, nil
 }
 

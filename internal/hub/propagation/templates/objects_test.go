@@ -47,7 +47,7 @@ func TestOnlyWhatIsNotFoundInACacheIsReadLive(t *testing.T) {
 				}
 				return true, objectOf("a", "1", "20", "cached"), test.cache
 			})
-			objects := HubObjects{Client: client, Mapper: mapper, Recent: NewRecentObjects(clock.RealClock{})}
+			objects := HubObjects{Client: client, Mapper: mapper, Contents: NewContentCache(clock.RealClock{})}
 			object, err := objects.GetSince(t.Context(), keyOf("a"), test.known)
 			if apierrors.IsNotFound(err) != test.wantNotFound || err == nil && object.GetUID() != "1" || err != nil && !apierrors.IsNotFound(errors.Unwrap(err)) {
 				t.Errorf("the object is %v, %v", object, err)

@@ -33,9 +33,9 @@ func keyOf(name string) Key {
 // TestWhatIsOlderThanWhatIsKnownIsNotRemembered asks for an object in several
 // versions.
 func TestWhatIsOlderThanWhatIsKnownIsNotRemembered(t *testing.T) {
-	recent := NewRecentObjects(clock.RealClock{})
-	recent.putObject(keyOf("a"), objectOf("a", "1", "20", "new"))
-	recent.putObject(keyOf("a"), objectOf("a", "1", "10", "old")) // an answer that was slower
+	contents := NewContentCache(clock.RealClock{})
+	contents.putObject(keyOf("a"), objectOf("a", "1", "20", "new"))
+	contents.putObject(keyOf("a"), objectOf("a", "1", "10", "old")) // an answer that was slower
 	for name, test := range map[string]struct {
 		uid, version string
 		want         bool
@@ -46,7 +46,7 @@ func TestWhatIsOlderThanWhatIsKnownIsNotRemembered(t *testing.T) {
 		"another object is known": {"2", "20", false},
 		"no number":               {"1", "x", false},
 	} {
-		object := recent.getSince(t.Context(), keyOf("a"), objectOf("a", test.uid, test.version, ""))
+		object := contents.getSince(t.Context(), keyOf("a"), objectOf("a", test.uid, test.version, ""))
 		if (object != nil) != test.want {
 			t.Errorf("%s: remembered %t, want %t", name, object != nil, test.want)
 		}
@@ -57,29 +57,29 @@ func TestWhatIsOlderThanWhatIsKnownIsNotRemembered(t *testing.T) {
 			t.Errorf("%s: remembered is %q", name, text)
 		}
 	}
-	recent.putObject(keyOf("a"), objectOf("a", "2", "5", "of another object of the name"))
-	if recent.getSince(t.Context(), keyOf("a"), objectOf("a", "2", "5", "")) == nil {
+	contents.putObject(keyOf("a"), objectOf("a", "2", "5", "of another object of the name"))
+	if contents.getSince(t.Context(), keyOf("a"), objectOf("a", "2", "5", "")) == nil {
 		t.Error("an object that came in the place of another is not remembered")
 	}
 }
 
 func TestWhatIsRememberedIsBounded(t *testing.T) {
-	recent, text := NewRecentObjects(clock.RealClock{}), strings.Repeat("x", 10_000)
+	contents, text := NewContentCache(clock.RealClock{}), strings.Repeat("x", 10_000)
 	const objects = 1000
 	for i := range objects {
 		name := fmt.Sprint(i)
-		recent.putObject(keyOf(name), objectOf(name, name, "1", text))
-		recent.putObject(keyOf("again"), objectOf("again", "a", fmt.Sprint(i+1), text))
+		contents.putObject(keyOf(name), objectOf(name, name, "1", text))
+		contents.putObject(keyOf("again"), objectOf("again", "a", fmt.Sprint(i+1), text))
 	}
-	if recent.bytes > recentBytesMax || len(recent.order) > 2*len(recent.objects)+1 {
-		t.Errorf("%d bytes of %d objects are remembered, in %d turns", recent.bytes, len(recent.objects), len(recent.order))
+	if contents.bytes > contentBytesMax || len(contents.order) > 2*len(contents.objects)+1 {
+		t.Errorf("%d bytes of %d objects are remembered, in %d turns", contents.bytes, len(contents.objects), len(contents.order))
 	}
 	last := fmt.Sprint(objects - 1)
-	if recent.getSince(t.Context(), keyOf(last), objectOf(last, last, "1", "")) == nil || recent.getSince(t.Context(), keyOf("0"), objectOf("0", "0", "1", "")) != nil {
+	if contents.getSince(t.Context(), keyOf(last), objectOf(last, last, "1", "")) == nil || contents.getSince(t.Context(), keyOf("0"), objectOf("0", "0", "1", "")) != nil {
 		t.Error("the last ones are to be remembered, and the first are not")
 	}
-	recent.putObject(keyOf("large"), objectOf("large", "l", "1", strings.Repeat("x", recentBytesMax/4)))
-	if recent.getSince(t.Context(), keyOf("large"), objectOf("large", "l", "1", "")) != nil || len(recent.objects) < 2 {
+	contents.putObject(keyOf("large"), objectOf("large", "l", "1", strings.Repeat("x", contentBytesMax/4)))
+	if contents.getSince(t.Context(), keyOf("large"), objectOf("large", "l", "1", "")) != nil || len(contents.objects) < 2 {
 		t.Error("a large object is remembered in the place of many")
 	}
 }
@@ -88,19 +88,19 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 // which is read again later.
 func TestWhatIsLongAgoIsForgotten(t *testing.T) {
 	clk := clocktesting.NewFakeClock(time.Unix(0, 0))
-	recent := NewRecentObjects(clk)
-	recent.putObject(keyOf("once"), objectOf("once", "o", "1", "text"))
-	recent.putObject(keyOf("again"), objectOf("again", "a", "1", "text"))
-	clk.Step(recentMax)
-	recent.putObject(keyOf("again"), objectOf("again", "a", "2", "text"))
+	contents := NewContentCache(clk)
+	contents.putObject(keyOf("once"), objectOf("once", "o", "1", "text"))
+	contents.putObject(keyOf("again"), objectOf("again", "a", "1", "text"))
+	clk.Step(contentAgeMax)
+	contents.putObject(keyOf("again"), objectOf("again", "a", "2", "text"))
 	clk.Step(time.Second)
-	recent.sweepExpired()
-	if recent.getSince(t.Context(), keyOf("once"), objectOf("once", "o", "1", "")) != nil || recent.getSince(t.Context(), keyOf("again"), objectOf("again", "a", "2", "")) == nil {
+	contents.sweepExpired()
+	if contents.getSince(t.Context(), keyOf("once"), objectOf("once", "o", "1", "")) != nil || contents.getSince(t.Context(), keyOf("again"), objectOf("again", "a", "2", "")) == nil {
 		t.Error("what was read last is to be remembered, and nothing else")
 	}
-	clk.Step(recentMax)
-	recent.sweepExpired()
-	if len(recent.objects)+len(recent.order)+recent.bytes != 0 {
-		t.Errorf("%d bytes of %d objects are remembered", recent.bytes, len(recent.objects))
+	clk.Step(contentAgeMax)
+	contents.sweepExpired()
+	if len(contents.objects)+len(contents.order)+contents.bytes != 0 {
+		t.Errorf("%d bytes of %d objects are remembered", contents.bytes, len(contents.objects))
 	}
 }
