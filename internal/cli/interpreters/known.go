@@ -6,7 +6,6 @@
 package interpreters
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -20,21 +19,9 @@ import (
 
 	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
 	"github.com/capstan-io/capstan/internal/cli/hub"
-	"github.com/capstan-io/capstan/internal/cluster/callout"
 	"github.com/capstan-io/capstan/internal/interpret"
-	"github.com/capstan-io/capstan/internal/interpret/customized"
-	"github.com/capstan-io/capstan/internal/interpret/lua"
-	"github.com/capstan-io/capstan/internal/interpret/native"
 	"github.com/capstan-io/capstan/internal/interpret/shipped"
-	"github.com/capstan-io/capstan/internal/interpret/webhook"
-)
-
-// The layers of interpretation.
-const (
-	layerCustomization = "customization"
-	layerWebhook       = "webhook"
-	layerShipped       = "shipped"
-	layerNative        = "native"
+	"github.com/capstan-io/capstan/internal/interpret/users"
 )
 
 // Source is somebody who says what objects of a kind mean.
@@ -50,9 +37,9 @@ type Source struct {
 // String returns the source as people call it.
 func (s Source) String() string {
 	switch s.Layer {
-	case layerCustomization:
+	case users.LayerCustomization:
 		return "ResourceInterpreterCustomization " + s.Name
-	case layerWebhook:
+	case users.LayerWebhook:
 		return "ResourceInterpreterWebhookConfiguration " + s.Name
 	}
 	return "Capstan (" + s.Layer + ")"
@@ -71,75 +58,28 @@ func FormatSources(all []Source) string {
 	return strings.Join(told, "; ")
 }
 
-// layer is one that is asked, with how it is called.
-type layer struct {
-	source Source
-	layer  interpret.Layer
-}
-
 // KnownInterpreters are all who say what objects mean, in the order in which they are asked.
 type KnownInterpreters struct {
 	// layers has one for each customization, since who says something has a name.
-	layers []layer
+	layers []users.NamedLayer
 	// chain asks all but webhooks: they are the hub's, which may reach where the user
 	// does not, and are sent objects.
 	chain interpret.Chain
 }
 
-// shippedWithCapstan are the layers that come with Capstan. All hubs have them.
-func shippedWithCapstan() []layer {
-	return []layer{
-		{Source{Layer: layerShipped}, shipped.NewThirdPartyKinds()},
-		{Source{Layer: layerNative}, native.NewKubernetesKinds()},
-	}
-}
-
 // NewKnownInterpreters returns the customizations and, with what comes with Capstan, all others.
 func NewKnownInterpreters(customizations []configv1alpha1.ResourceInterpreterCustomization, now func() time.Time, others bool) *KnownInterpreters {
-	k := newFromCustomizations(customizations, now)
+	var builtin interpret.Chain
 	if others {
-		k.addFallbackLayers(nil)
+		builtin = shipped.BuiltinChain()
 	}
-	return k
+	return newInterpreters(customizations, nil, now, builtin)
 }
 
-// newFromCustomizations returns the customizations.
-func newFromCustomizations(customizations []configv1alpha1.ResourceInterpreterCustomization, now func() time.Time) *KnownInterpreters {
-	k := &KnownInterpreters{}
-	machine := lua.NewMachine(now)
-	all := make([]lua.Customization, 0, len(customizations))
-	for i := range customizations {
-		if !customizations[i].DeletionTimestamp.IsZero() {
-			continue
-		}
-		c := customized.LuaCustomizationOf(&customizations[i])
-		all = append(all, c)
-		k.layers = append(k.layers, layer{Source{Layer: layerCustomization, Name: c.Name}, machine.NewLayer([]lua.Customization{c})})
-	}
-	slices.SortStableFunc(k.layers, func(a, b layer) int { return cmp.Compare(a.source.Name, b.source.Name) })
-	k.chain = interpret.Chain{machine.NewLayer(all)}
-	return k
-}
-
-// addFallbackLayers adds those that are asked after customizations.
-func (k *KnownInterpreters) addFallbackLayers(webhooks []configv1alpha1.ResourceInterpreterWebhookConfiguration) {
-	slices.SortFunc(webhooks, func(a, b configv1alpha1.ResourceInterpreterWebhookConfiguration) int {
-		return cmp.Compare(a.Name, b.Name)
-	})
-	for i := range webhooks {
-		k.layers = append(k.layers, layer{Source{Layer: layerWebhook, Name: webhooks[i].Name}, webhook.NewWebhooks(webhooks[i:i+1], noLines{})})
-	}
-	for _, l := range shippedWithCapstan() {
-		k.layers, k.chain = append(k.layers, l), append(k.chain, l.layer)
-	}
-}
-
-// noLines opens no line to webhooks: only what they answer is of interest.
-type noLines struct{}
-
-// Lines is part of webhook.Caller.
-func (noLines) Lines(targets []callout.Target) []*callout.ServerLine {
-	return make([]*callout.ServerLine, len(targets))
+func newInterpreters(customizations []configv1alpha1.ResourceInterpreterCustomization, webhooks []configv1alpha1.ResourceInterpreterWebhookConfiguration, now func() time.Time, builtin interpret.Chain) *KnownInterpreters {
+	said := users.NewUserInterpreters(now, nil)
+	said.SetInterpreters(customizations, nil)
+	return &KnownInterpreters{layers: users.NamedLayers(customizations, webhooks, now, builtin), chain: said.Chain(builtin)}
 }
 
 // ReadInterpreters reads who says something on the hub. If the user may not, unread says so, as
@@ -157,8 +97,7 @@ func ReadInterpreters(ctx context.Context, c client.Client, now func() time.Time
 	if err != nil && !apierrors.IsForbidden(err) && !isKindAbsent(err) {
 		return nil, "", err
 	}
-	k = newFromCustomizations(all, now) //nolint:contextcheck // scripts run later, and have a time limit of their own
-	k.addFallbackLayers(webhooks)
+	k = newInterpreters(all, webhooks, now, shipped.BuiltinChain()) //nolint:contextcheck // scripts run later, and have a time limit of their own
 	switch unseen := apierrors.IsForbidden(err); {
 	case hidden && unseen:
 		unread = "ResourceInterpreterCustomizations and ResourceInterpreterWebhookConfigurations"
@@ -195,11 +134,11 @@ func (k *KnownInterpreters) SourcesFor(kind schema.GroupVersionKind) []Source {
 	var all []Source
 	taken := map[Operation]bool{}
 	for _, l := range k.layers {
-		known := l.layer.Operations(kind)
-		source := l.source
+		known := l.Operations(kind)
+		source := Source{Layer: l.By, Name: l.Name}
 		for _, d := range operationDefinitions() {
 			// What an object depends on all customizations say together.
-			shared := d.operation == InterpretDependency && source.Layer == layerCustomization
+			shared := d.operation == InterpretDependency && source.Layer == users.LayerCustomization
 			if d.has(known) && (!taken[d.operation] || shared) {
 				source.Operations = append(source.Operations, d.operation)
 			}
@@ -218,7 +157,7 @@ func (k *KnownInterpreters) SourcesFor(kind schema.GroupVersionKind) []Source {
 // kind on the hub, "" if it is none.
 func (k *KnownInterpreters) answeringWebhook(o Operation, kind schema.GroupVersionKind) string {
 	for _, source := range k.SourcesFor(kind) {
-		if source.Layer == layerWebhook && slices.Contains(source.Operations, o) {
+		if source.Layer == users.LayerWebhook && slices.Contains(source.Operations, o) {
 			return source.Name
 		}
 	}

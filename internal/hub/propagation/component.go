@@ -59,8 +59,6 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/store"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/hub/propagation/turns"
-	"github.com/capstan-io/capstan/internal/interpret"
-	"github.com/capstan-io/capstan/internal/interpret/shipped"
 	"github.com/capstan-io/capstan/internal/kube/events"
 	"github.com/capstan-io/capstan/internal/kube/mapper"
 	accountrights "github.com/capstan-io/capstan/internal/kube/rights"
@@ -199,7 +197,7 @@ func SetupPropagationControllers(ctx context.Context, mgr ctrl.Manager, o SetupO
 	objects := templates.HubObjects{Client: hubClients.objects, Mapper: kinds, Absent: watched.Absent, Contents: contents, Memory: decoding.NewMemory(o.Clock)}
 	customs := interpreters.NewKnownInterpreters(mgr.GetClient(), mgr.GetAPIReader(), o.Clock, o.Guard)
 	clusters := fleet.NewFleet(o.Clock)
-	chain := append(interpret.Chain{customs}, shipped.BuiltinChain()...)
+	chain := customs.Chain()
 	own := ownwrites.ReadOwnWritesClient{Client: mgr.GetClient(), Written: ownwrites.NewWrittenBindings(o.Clock)}
 	stored := store.NewBindingStore(own, decide.NewDecider(decide.DeciderOptions{Fleet: clusters, Clock: o.Clock, Groups: o.Gates.Enabled(features.WorkloadAffinity)}), clusters, o.Clock)
 	works := ownwrites.NewCreatedWorks(o.Clock)

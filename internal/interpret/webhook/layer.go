@@ -55,7 +55,7 @@ type Webhooks struct {
 	hooks []*hook
 }
 
-// NewWebhooks returns the webhooks of configurations.
+// NewWebhooks returns the webhooks of configurations. Without a caller, none can be asked.
 func NewWebhooks(configurations []configv1alpha1.ResourceInterpreterWebhookConfiguration, caller Caller) *Webhooks {
 	sorted := slices.Clone(configurations)
 	slices.SortFunc(sorted, func(a, b configv1alpha1.ResourceInterpreterWebhookConfiguration) int {
@@ -73,6 +73,9 @@ func NewWebhooks(configurations []configv1alpha1.ResourceInterpreterWebhookConfi
 			targets = append(targets, target)
 			w.hooks = append(w.hooks, &hook{configuration: sorted[i].Name, name: from.Name, target: target, rules: from.Rules})
 		}
+	}
+	if caller == nil {
+		return w
 	}
 	for i, line := range caller.Lines(targets) {
 		w.hooks[i].line = line

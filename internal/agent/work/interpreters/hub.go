@@ -18,12 +18,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
+	"github.com/capstan-io/capstan/internal/cluster/callout"
 	"github.com/capstan-io/capstan/internal/cluster/dial"
 	"github.com/capstan-io/capstan/internal/cluster/fleet"
-	"github.com/capstan-io/capstan/internal/interpret/customized"
-	"github.com/capstan-io/capstan/internal/interpret/lua"
+	"github.com/capstan-io/capstan/internal/interpret/users"
 	"github.com/capstan-io/capstan/internal/kube/backoff"
-	"github.com/capstan-io/capstan/internal/kube/watch"
 )
 
 const (
@@ -65,10 +64,12 @@ func NewHubRegistry(log logr.Logger, clk clock.PassiveClock, guard *dial.Address
 
 // InterpreterHub is what the users of one hub say. It is safe for concurrent use.
 type InterpreterHub struct {
-	hubs           *HubRegistry
-	url            string
-	customizations *customized.DynamicKinds
-	webhooks       *webhookLayer
+	hubs *HubRegistry
+	url  string
+	// calls are those of webhooks. Agents call them themselves, at their URLs: a Service
+	// of the hub has a name that is somebody else's in a cluster.
+	calls *callout.Caller
+	said  *users.UserInterpreters
 
 	mu sync.Mutex
 	// users are told of the kinds of which something else is said; nil is that it is
@@ -85,7 +86,9 @@ type InterpreterHub struct {
 	// known says that the hub said what customizations there are, or for a while that the
 	// agent may not know, and heard says so of webhooks.
 	known, heard bool
-	found        map[string]lua.Customization // by the name
+	// customizations and configurations are what the hub said, by the name.
+	customizations map[string]customization
+	configurations map[string]configuration
 }
 
 // JoinHub makes a connection use its hub, until it leaves. Changed has to return soon.
@@ -94,9 +97,11 @@ func (h *HubRegistry) JoinHub(c *fleet.Connection, changed func(changed []schema
 	defer h.mu.Unlock()
 	hub := h.hubs[c.HubHost]
 	if hub == nil {
+		calls := callout.NewCaller(callout.CallerOptions{Clock: h.clock, Guard: h.guard})
 		hub = &InterpreterHub{
-			hubs: h, url: c.HubHost, customizations: customized.NewDynamicKinds(lua.NewMachine(h.clock.Now)), webhooks: newWebhookLayer(h.clock, h.guard),
-			users: map[*fleet.Connection]func([]schema.GroupVersionKind){}, again: make(chan struct{}, 1), anew: make(chan struct{}, 1), found: map[string]lua.Customization{},
+			hubs: h, url: c.HubHost, calls: calls, said: users.NewUserInterpreters(h.clock.Now, calls),
+			users: map[*fleet.Connection]func([]schema.GroupVersionKind){}, again: make(chan struct{}, 1), anew: make(chan struct{}, 1),
+			customizations: map[string]customization{}, configurations: map[string]configuration{},
 		}
 		h.hubs[c.HubHost] = hub
 	}
@@ -160,7 +165,7 @@ func (h *InterpreterHub) StartReading(ctx context.Context, c *fleet.Connection) 
 		for _, one := range h.hubSources(reader) {
 			all.Go(func() { h.readSource(ctx, reader, one) })
 		}
-		all.Go(func() { _ = h.webhooks.calls.Start(ctx) }) // it never fails
+		all.Go(func() { _ = h.calls.Start(ctx) }) // it never fails
 		all.Wait()
 	}()
 }
@@ -186,12 +191,16 @@ type hubSource struct {
 func (h *InterpreterHub) hubSources(from *hubReader) []hubSource {
 	return []hubSource{
 		{
-			resource: "resourceinterpretercustomizations", again: h.again, none: func() { h.updateCustomizations(nil) },
-			follow: func(ctx context.Context) { h.watchCustomizations(ctx, from) },
+			resource: "resourceinterpretercustomizations", again: h.again, none: func() { h.takeIn(&h.known, nil) },
+			follow: func(ctx context.Context) {
+				watchKind(ctx, from, &configv1alpha1.ResourceInterpreterCustomizationList{}, slimCustomization, h.followCustomizations)
+			},
 		},
 		{
-			resource: "resourceinterpreterwebhookconfigurations", again: h.anew, none: func() { h.updateWebhooks(nil) },
-			follow: func(ctx context.Context) { h.watchWebhooks(ctx, from) },
+			resource: "resourceinterpreterwebhookconfigurations", again: h.anew, none: func() { h.takeIn(&h.heard, nil) },
+			follow: func(ctx context.Context) {
+				watchKind(ctx, from, &configv1alpha1.ResourceInterpreterWebhookConfigurationList{}, slimConfiguration, h.followConfigurations)
+			},
 		},
 	}
 }
@@ -275,41 +284,4 @@ func (h *InterpreterHub) pauseRefused(ctx context.Context, again <-chan struct{}
 	case <-timer.C():
 	}
 	return true
-}
-
-// watchCustomizations watches customizations until ctx ends, or the hub refuses that.
-func (h *InterpreterHub) watchCustomizations(ctx context.Context, from *hubReader) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	w := watch.Watch[*configv1alpha1.ResourceInterpreterCustomization]{
-		Source:  watch.ReducedSource(from.objects, &configv1alpha1.ResourceInterpreterCustomizationList{}, nil, slimCustomization),
-		Handler: &customizationFollower{hub: h, refused: cancel},
-	}
-	w.RunReflector(ctx)
-}
-
-// watchWebhooks watches webhooks until ctx ends, or the hub refuses that.
-func (h *InterpreterHub) watchWebhooks(ctx context.Context, from *hubReader) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	w := watch.Watch[*configv1alpha1.ResourceInterpreterWebhookConfiguration]{
-		Source:  watch.ReducedSource(from.objects, &configv1alpha1.ResourceInterpreterWebhookConfigurationList{}, nil, slimConfiguration),
-		Handler: &webhookFollower{hub: h, refused: cancel},
-	}
-	w.RunReflector(ctx)
-}
-
-// slimCustomization returns what an agent needs of a customization.
-func slimCustomization(c *configv1alpha1.ResourceInterpreterCustomization) *configv1alpha1.ResourceInterpreterCustomization {
-	reduced := &configv1alpha1.ResourceInterpreterCustomization{TypeMeta: c.TypeMeta}
-	reduced.Name = c.Name
-	reduced.UID = c.UID
-	reduced.ResourceVersion = c.ResourceVersion
-	reduced.DeletionTimestamp = c.DeletionTimestamp
-	reduced.Spec.Target = c.Spec.Target
-	all := &c.Spec.Customizations
-	reduced.Spec.Customizations = configv1alpha1.CustomizationRules{
-		Retention: all.Retention, StatusReflection: all.StatusReflection, HealthInterpretation: all.HealthInterpretation,
-	}
-	return reduced
 }

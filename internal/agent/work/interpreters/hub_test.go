@@ -18,6 +18,7 @@ import (
 	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
 	"github.com/capstan-io/capstan/internal/cluster/fleet"
 	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/interpret/users"
 )
 
 // example is a customization of a kind of its own, as a hub sends it.
@@ -60,7 +61,7 @@ func TestFiftyCustomizationsCostLittle(t *testing.T) {
 		for i := range customizations {
 			all = append(all, slimCustomization(example(i, "true")))
 		}
-		(&customizationFollower{hub: hub, refused: func() {}}).Replace(all, "1")
+		hub.followCustomizations(func() {}).Replace(all, "1")
 	}
 	take()
 	after := heap()
@@ -100,12 +101,12 @@ func TestClustersOfAHubShareWhatItsUsersSay(t *testing.T) {
 	if a.IsInterpretationKnown() {
 		t.Error("something is known before the hub was asked")
 	}
-	f := &customizationFollower{hub: a, refused: func() {}}
+	f := a.followCustomizations(func() {})
 	f.Replace(nil, "1")
 	f.Update(slimCustomization(example(1, "true")))
 	f.Update(slimCustomization(example(1, "true"))) // which says the same
 	chain := a.InterpreterChain(interpret.Chain{})
-	if said := a.RevisionOf(kindOf(1)); said.Report == 0 || said.Retention == 0 || a.RevisionOf(kindOf(2)) != (KindRevision{}) || !chain.CustomizesRetention(kindOf(1)) {
+	if said := a.RevisionOf(kindOf(1)); said.Report == 0 || said.Retention == 0 || a.RevisionOf(kindOf(2)) != (users.KindRevision{}) || !chain.CustomizesRetention(kindOf(1)) {
 		t.Errorf("said is %+v", said)
 	}
 	if chain.Operations(kindOf(1)).Custom.Replicas != nil {
@@ -119,7 +120,7 @@ func TestClustersOfAHubShareWhatItsUsersSay(t *testing.T) {
 	if a.IsInterpretationKnown() {
 		t.Error("all is known before the hub said which webhooks there are")
 	}
-	a.updateWebhooks(nil)
+	a.takeIn(&a.heard, nil)
 	if !a.IsInterpretationKnown() {
 		t.Error("the hub said all, and it is not known")
 	}

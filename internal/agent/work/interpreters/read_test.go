@@ -18,7 +18,6 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/capstan-io/capstan/internal/cluster/fleet"
-	"github.com/capstan-io/capstan/internal/interpret/lua"
 )
 
 // answers is a hub that says whether the agent may read what it asks for.
@@ -47,13 +46,13 @@ func reads(t *testing.T, follow func(context.Context, *InterpreterHub)) *reading
 	r := &reading{t: t, clock: clocktesting.NewFakeClock(time.Now()), answers: &answers{}}
 	hubs := NewHubRegistry(logr.Discard(), r.clock, nil)
 	r.InterpreterHub = hubs.JoinHub(&fleet.Connection{HubHost: "https://hub"}, func([]schema.GroupVersionKind) {})
-	r.updateWebhooks(nil)
+	r.takeIn(&r.heard, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		r.readSource(ctx, &hubReader{reviews: r.answers}, hubSource{
-			again: r.again, none: func() { r.updateCustomizations(nil) }, follow: func(ctx context.Context) { follow(ctx, r.InterpreterHub) },
+			again: r.again, none: func() { r.takeIn(&r.known, nil) }, follow: func(ctx context.Context) { follow(ctx, r.InterpreterHub) },
 		})
 	}()
 	t.Cleanup(func() { cancel(); <-ended })
@@ -79,7 +78,7 @@ func (r *reading) passes(most time.Duration) time.Duration {
 func TestARefusalIsBelievedIfItLasts(t *testing.T) {
 	t.Parallel()
 	refuses := func(_ context.Context, h *InterpreterHub) {
-		(&customizationFollower{hub: h, refused: func() {}}).Failed(apierrors.NewNotFound(schema.GroupResource{}, ""))
+		h.followCustomizations(func() {}).Failed(apierrors.NewNotFound(schema.GroupResource{}, ""))
 	}
 	for name, allowed := range map[string]bool{"it says so": false, "it does not serve them": true} {
 		t.Run(name, func(t *testing.T) {
@@ -100,7 +99,7 @@ func TestARefusalIsBelievedIfItLasts(t *testing.T) {
 func TestAHubThatRefusesAtFirstIsHeard(t *testing.T) {
 	t.Parallel()
 	r := reads(t, func(ctx context.Context, h *InterpreterHub) {
-		h.updateCustomizations(func(found map[string]lua.Customization) { applyCustomization(found, example(1, "true")) })
+		h.followCustomizations(func() {}).Update(example(1, "true"))
 		<-ctx.Done()
 	})
 	if took := r.passes(refusedFor / 2); took < refusedFor/2 {
@@ -120,8 +119,8 @@ func TestNothingIsKnownByARefusalAlone(t *testing.T) {
 	hub := NewHubRegistry(logr.Discard(), clocktesting.NewFakeClock(time.Now()), nil).JoinHub(&fleet.Connection{}, func([]schema.GroupVersionKind) {})
 	ended := 0
 	refused := apierrors.NewForbidden(schema.GroupResource{}, "", nil)
-	(&customizationFollower{hub: hub, refused: func() { ended++ }}).Failed(refused)
-	(&webhookFollower{hub: hub, refused: func() { ended++ }}).Failed(refused)
+	hub.followCustomizations(func() { ended++ }).Failed(refused)
+	hub.followConfigurations(func() { ended++ }).Failed(refused)
 	if hub.known || hub.heard || ended != 2 {
 		t.Errorf("customizations are known: %t, webhooks: %t; %d watches ended", hub.known, hub.heard, ended)
 	}

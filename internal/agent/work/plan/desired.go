@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
-	"github.com/capstan-io/capstan/internal/agent/work/interpreters"
+	"github.com/capstan-io/capstan/internal/interpret/users"
 	"github.com/capstan-io/capstan/internal/kube/apply"
 	"github.com/capstan-io/capstan/internal/kube/apply/ignore"
 )
@@ -60,7 +60,7 @@ type DesiredObject struct {
 	// Hash is of the manifest and of how it is applied.
 	Hash apply.ManifestHash
 	// Revision is of what users of the hub say of the kind.
-	Revision interpreters.KindRevision
+	Revision users.KindRevision
 	// plain is the hash without that.
 	plain apply.ManifestHash
 }
@@ -167,7 +167,7 @@ func (d *DesiredObject) IsCustomized() bool {
 
 // applyRevision takes in what users of the hub say of the kind. If they say something else of what
 // is the cluster's, the object is applied in another way.
-func (d *DesiredObject) applyRevision(said interpreters.KindRevision) {
+func (d *DesiredObject) applyRevision(said users.KindRevision) {
 	d.Revision = said
 	d.Hash = d.plain
 	if d.IsCustomized() {

@@ -14,8 +14,8 @@ import (
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/agent/work/executor"
-	"github.com/capstan-io/capstan/internal/agent/work/interpreters"
 	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/interpret/users"
 	"github.com/capstan-io/capstan/internal/kube/apply"
 	"github.com/capstan-io/capstan/internal/manifestwork/rules"
 )
@@ -169,7 +169,7 @@ type KindFinder struct {
 	// Bound knows it by what users of the hub say, too, and Said how often they said
 	// something else of a kind.
 	Bound interpret.Chain
-	Said  func(schema.GroupVersionKind) interpreters.KindRevision
+	Said  func(schema.GroupVersionKind) users.KindRevision
 }
 
 // interpreterChainOf returns who knows what the objects of a plan say.

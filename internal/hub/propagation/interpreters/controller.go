@@ -19,6 +19,7 @@ import (
 	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
+	"github.com/capstan-io/capstan/internal/interpret/users"
 	"github.com/capstan-io/capstan/internal/kube/conflict"
 	"github.com/capstan-io/capstan/internal/propagation/selector"
 )
@@ -38,7 +39,7 @@ type InterpreterController struct {
 	templates *templates.Templates
 	told      ChangeListeners
 	// untold are the changes that were taken in, and of which not all bindings were told.
-	untold KindChanges
+	untold users.KindChanges
 }
 
 // NewInterpreterController returns the controller.
@@ -65,7 +66,7 @@ func (c *InterpreterController) Reconcile(ctx context.Context, _ ctrl.Request) (
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	changed = c.untold.mergeChanges(changed)
+	changed = c.untold.MergeChanges(changed)
 	if changed.IsEmpty() {
 		return ctrl.Result{}, nil
 	}
@@ -82,11 +83,11 @@ func (c *InterpreterController) Reconcile(ctx context.Context, _ ctrl.Request) (
 	if err := c.notifyBindings(ctx, changed); err != nil {
 		return ctrl.Result{}, err
 	}
-	c.untold = KindChanges{}
+	c.untold = users.KindChanges{}
 	return ctrl.Result{}, nil
 }
 
-func (c *InterpreterController) notifyBindings(ctx context.Context, changed KindChanges) error {
+func (c *InterpreterController) notifyBindings(ctx context.Context, changed users.KindChanges) error {
 	some := &workv1alpha2.ResourceBindingList{}
 	all := &workv1alpha2.ClusterResourceBindingList{}
 	for _, list := range []client.ObjectList{some, all} {

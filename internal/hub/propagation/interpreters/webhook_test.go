@@ -93,7 +93,7 @@ func TestTheServiceOfTheHubIsAsked(t *testing.T) {
 		if err := known.EnsureLoaded(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		return interpret.Chain{known}.InterpretHealth(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}})
+		return known.Chain().InterpretHealth(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}})
 	}
 	verdict, err := ask(dial.AddressGuard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 	if err != nil || verdict != interpret.Unhealthy {
