@@ -25,6 +25,9 @@ const (
 	mapBytesMax = 1024
 	// annotationBytesMax is how many bytes of annotations API servers store.
 	annotationBytesMax = 256 << 10
+	// annotationsMax is how many annotations a record keeps that agents do not read: those of
+	// an entry are several times the bytes that a server tells of it.
+	annotationsMax = 16
 	// listedBytesMax is how many bytes the list of a record may have: API servers take
 	// none that has more. listedBytes are those of an entry as JSON without the texts.
 	listedBytesMax = 3 << 20
@@ -84,16 +87,11 @@ func (s *shrinker) slimRecord(obj any) (any, error) {
 }
 
 // BoundRecord drops of a record as a server told it what nobody needs, and what no API
-// server stores: annotations if they are too many, and the end of a list that is too long.
+// server stores: what no agent reads of the metadata, annotations if they are too many, and the
+// end of a list that is too long.
 func BoundRecord(record *workv1.AppliedManifestWork) {
-	record.ManagedFields = nil
-	annotated := 0
-	for key, value := range record.Annotations {
-		annotated += len(key) + len(value)
-	}
-	if annotated > annotationBytesMax {
-		record.Annotations = nil
-	}
+	record.ManagedFields, record.OwnerReferences, record.Labels, record.GenerateName = nil, nil, nil, ""
+	boundAnnotations(record)
 	listed := 0
 	for i := range record.Status.AppliedResources {
 		r := &record.Status.AppliedResources[i]
@@ -102,6 +100,29 @@ func BoundRecord(record *workv1.AppliedManifestWork) {
 			record.Status.AppliedResources = slices.Clone(record.Status.AppliedResources[:i])
 			return
 		}
+	}
+}
+
+// boundAnnotations drops all annotations of a record if they have too many bytes, and those that
+// agents do not read if they are too many.
+func boundAnnotations(record *workv1.AppliedManifestWork) {
+	annotated := 0
+	for key, value := range record.Annotations {
+		annotated += len(key) + len(value)
+	}
+	switch {
+	case annotated > annotationBytesMax:
+		record.Annotations = nil
+	case len(record.Annotations) > annotationsMax:
+		read := map[string]string{}
+		for _, key := range []string{
+			workv1.AnnotationResourceTypes, workv1.AnnotationDeleteOption, workv1.AnnotationFirstVersion, workv1.AnnotationClaimedBy, workv1.AnnotationClaimDenied,
+		} {
+			if value, ok := record.Annotations[key]; ok {
+				read[key] = value
+			}
+		}
+		record.Annotations = read
 	}
 }
 

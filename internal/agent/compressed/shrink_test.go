@@ -6,6 +6,7 @@ package compressed
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 )
@@ -168,5 +170,32 @@ func TestARecordHasNoMoreThanAServerStores(t *testing.T) {
 				t.Errorf("%d entries of %d are kept, want about %d", listed, test.entries, test.wantEntriesMax)
 			}
 		})
+	}
+}
+
+// TestARecordKeepsFewMarks: a server tells as many labels and annotations of a record as it likes,
+// which the agent of all members kept at five times their bytes.
+func TestARecordKeepsFewMarks(t *testing.T) {
+	c := shrinkerOf(t)
+	read := map[string]string{workv1.AnnotationResourceTypes: "v1/configmaps", workv1.AnnotationClaimedBy: "a"}
+	for others, want := range map[int]int{annotationsMax - len(read): annotationsMax, 10_000: len(read)} {
+		record := decoded[workv1.AppliedManifestWork](t, recordJSON)
+		record.GenerateName, record.OwnerReferences = "a-", make([]metav1.OwnerReference, 3)
+		record.Annotations, record.Labels = maps.Clone(read), map[string]string{}
+		for i := range others {
+			record.Annotations[fmt.Sprint(i)], record.Labels[fmt.Sprint(i)] = "", ""
+		}
+		if _, err := c.slimRecord(record); err != nil {
+			t.Fatal(err)
+		}
+		if len(record.Labels) > 0 || record.GenerateName != "" || len(record.OwnerReferences) > 0 || len(record.Annotations) != want {
+			t.Errorf("of %d others it keeps %d labels, %d annotations (want %d), %d owners and the generateName %q",
+				others, len(record.Labels), len(record.Annotations), want, len(record.OwnerReferences), record.GenerateName)
+		}
+		for key, value := range read {
+			if record.Annotations[key] != value {
+				t.Errorf("of %d others the annotation %s became %q", others, key, record.Annotations[key])
+			}
+		}
 	}
 }

@@ -10,13 +10,16 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
+	aboutv1alpha1 "github.com/capstan-io/capstan/apis/about/v1alpha1"
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	clusterv1alpha1 "github.com/capstan-io/capstan/apis/cluster/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/agent/compressed"
 	"github.com/capstan-io/capstan/internal/agent/nodes"
@@ -67,7 +70,9 @@ func MemberCluster(config *rest.Config) (cluster.Cluster, error) {
 		o.Cache = cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
 			ByObject: map[client.Object]cache.ByObject{
-				&corev1.Node{}: {Transform: slimNode},
+				&corev1.Node{}:                   {Transform: slimNode},
+				&clusterv1alpha1.ClusterClaim{}:  {Transform: slimFact},
+				&aboutv1alpha1.ClusterProperty{}: {Transform: slimFact},
 			},
 		}
 		o.Client.Cache = &client.CacheOptions{
@@ -112,4 +117,25 @@ func slimNode(obj any) (any, error) {
 		return nodes.SlimNode(node), nil
 	}
 	return obj, nil
+}
+
+// slimFact is a transform of caches for what a member says of itself. Of the metadata of a
+// ClusterClaim or ClusterProperty nobody reads more than the name and one label: the member may
+// give each any number of others.
+func slimFact(obj any) (any, error) {
+	switch fact := obj.(type) {
+	case *clusterv1alpha1.ClusterClaim:
+		return &clusterv1alpha1.ClusterClaim{ObjectMeta: slimFactMeta(&fact.ObjectMeta), Spec: fact.Spec}, nil
+	case *aboutv1alpha1.ClusterProperty:
+		return &aboutv1alpha1.ClusterProperty{ObjectMeta: slimFactMeta(&fact.ObjectMeta), Spec: fact.Spec}, nil
+	}
+	return obj, nil
+}
+
+func slimFactMeta(whole *metav1.ObjectMeta) metav1.ObjectMeta {
+	slim := metav1.ObjectMeta{Name: whole.Name, UID: whole.UID, ResourceVersion: whole.ResourceVersion}
+	if value, ok := whole.Labels[clusterv1.LabelSpokeOnly]; ok {
+		metav1.SetMetaDataLabel(&slim, clusterv1.LabelSpokeOnly, value)
+	}
+	return slim
 }

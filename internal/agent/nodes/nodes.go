@@ -14,30 +14,38 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// SumResources returns the sums over the nodes. Nodes that take no new pods have
-// nothing to allocate.
+// SumResources returns the sums over the nodes, of the first 128 resources that they have.
+// Nodes that take no new pods have nothing to allocate.
 func SumResources[Name ~string](list []corev1.Node) (capacity, allocatable map[Name]resource.Quantity) {
-	capacity = map[Name]resource.Quantity{}
-	allocatable = map[Name]resource.Quantity{}
+	var capacities, allocatables []corev1.ResourceList
 	for i := range list {
-		addQuantities(capacity, list[i].Status.Capacity)
+		capacities = append(capacities, list[i].Status.Capacity)
 		if !list[i].Spec.Unschedulable {
-			addQuantities(allocatable, list[i].Status.Allocatable)
+			allocatables = append(allocatables, list[i].Status.Allocatable)
 		}
 	}
-	return capacity, allocatable
+	return sumLists[Name](capacities), sumLists[Name](allocatables)
 }
 
-func addQuantities[Name ~string](sums map[Name]resource.Quantity, list corev1.ResourceList) {
-	for name, quantity := range list {
-		sum, ok := sums[Name(name)]
-		if !ok {
-			sum = quantity.DeepCopy()
-		} else {
-			sum.Add(quantity)
+func sumLists[Name ~string](lists []corev1.ResourceList) map[Name]resource.Quantity {
+	names := countedResources(lists...)
+	sums := make(map[Name]resource.Quantity, len(names))
+	for _, list := range lists {
+		for _, name := range names {
+			quantity, ok := list[name]
+			if !ok {
+				continue
+			}
+			sum, ok := sums[Name(name)]
+			if !ok {
+				sum = quantity.DeepCopy()
+			} else {
+				sum.Add(quantity)
+			}
+			sums[Name(name)] = sum
 		}
-		sums[Name(name)] = sum
 	}
+	return sums
 }
 
 // CountReady returns how many of the nodes are ready.
@@ -129,7 +137,7 @@ func EqualForSummary(before, after *corev1.Node) bool {
 func SlimNode(node *corev1.Node) *corev1.Node {
 	slim := &corev1.Node{
 		Spec:   corev1.NodeSpec{Unschedulable: node.Spec.Unschedulable, ProviderID: node.Spec.ProviderID},
-		Status: corev1.NodeStatus{Capacity: node.Status.Capacity, Allocatable: node.Status.Allocatable},
+		Status: corev1.NodeStatus{Capacity: slimResources(node.Status.Capacity), Allocatable: slimResources(node.Status.Allocatable)},
 	}
 	slim.Name = node.Name
 	slim.UID = node.UID

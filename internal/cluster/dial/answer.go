@@ -289,13 +289,24 @@ func (a *limitedAnswer) Read(into []byte) (int, error) {
 	if limit := a.accountRead(into[:n]); limit != nil {
 		return 0, limit
 	}
-	if costly := a.quantities.ScanBytes(into[:n]); costly != nil {
-		return 0, fmt.Errorf("the response to %s %s was rejected: %w", a.request.Method, a.request.URL.Path, costly)
+	if err := a.scanQuantities(into[:n]); err != nil {
+		return 0, err
 	}
 	if err != nil {
 		err = timeLimitError(a.request.Context(), err)
 	}
 	return n, err
+}
+
+// scanQuantities looks at what was read before a client parses it.
+func (a *limitedAnswer) scanQuantities(data []byte) error {
+	if costly := a.quantities.ScanBytes(data); costly != nil {
+		return fmt.Errorf("the response to %s %s was rejected: %w", a.request.Method, a.request.URL.Path, costly)
+	}
+	if a.quantities.Count() > elementsMin+a.inflated/bytesPerQuantity {
+		return a.refuseAnswer("one quantity for each %d bytes", bytesPerQuantity)
+	}
+	return nil
 }
 
 // accountRead counts what was read. It returns an error if that is too much.

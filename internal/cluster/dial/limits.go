@@ -45,6 +45,9 @@ const (
 	// servers have more, and what clients make of an element is as big as its type.
 	elementsMin     = eventsMax
 	bytesPerElement = 64
+	// bytesPerQuantity is the same for quantities, of which maps may have one in ten bytes: a
+	// container with all that it may request has one in seventy.
+	bytesPerQuantity = 32
 	// headerBytesMax is the most that the header of an answer may have.
 	headerBytesMax = 1 << 20
 )

@@ -158,6 +158,20 @@ func TestAMemberCannotAnswerWithoutEnd(t *testing.T) {
 				endless(w, []byte(strings.Repeat("null,", 10_000)))
 			},
 		},
+		"a list of nodes with resources without number": {
+			reason: "a quantity takes twenty times the bytes of its JSON", path: listPath, most: 13*eventsMax + 64<<10,
+			answer: func(w io.Writer) {
+				_, _ = io.WriteString(w, `{"items":[{"status":{"capacity":{`)
+				endless(w, []byte(strings.Repeat(`"a":0,"b":"1",`, 10_000)))
+			},
+		},
+		"an event with resources without number": {
+			reason: "a quantity takes twenty times the bytes of its JSON", path: watchPath, most: 13*eventsMax + 64<<10,
+			answer: func(w io.Writer) {
+				_, _ = io.WriteString(w, `{"object":{"status":{"capacity":{`)
+				endless(w, []byte(strings.Repeat(`"a":0,"b":"1",`, 10_000)))
+			},
+		},
 		"lists far inside": {
 			reason: "each is one in memory", path: objectPath, most: 2*eventsMax + 64<<10,
 			answer: func(w io.Writer) { endless(w, []byte(strings.Repeat("[", 10_000))) },

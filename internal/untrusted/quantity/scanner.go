@@ -29,6 +29,7 @@ type Scanner struct {
 	token []byte
 	kept  bool
 	err   error
+	count int64
 }
 
 // jsonContainer is an object or a list that is open.
@@ -43,6 +44,10 @@ type jsonContainer struct {
 
 // NewScanner returns a scanner for one text.
 func NewScanner(root *Places) *Scanner { return &Scanner{root: root} }
+
+// Count returns how many values there have been where some kind has a quantity: a client makes
+// of each twenty times the bytes that it may have.
+func (s *Scanner) Count() int64 { return s.count }
 
 // ScanBytes takes in the next bytes. It returns an error that names the first quantity that
 // cannot be parsed safely, and so forever after.
@@ -152,6 +157,7 @@ func (s *Scanner) endToken(text bool) {
 		return
 	}
 	if at := quantityOf(s.currentPlaces()); at != nil {
+		s.count++
 		if err := checkCost(token); err != nil {
 			s.err = fmt.Errorf("%s: %w", at.path, err)
 		}

@@ -44,7 +44,7 @@ func TestLargeAnswersToWritesAreForgotten(t *testing.T) {
 	answered := func(bytes int) *RecordMemory {
 		record := &AppliedRecord{ledger: l, memory: &RecordMemory{}}
 		record.setObject(&workv1.AppliedManifestWork{ObjectMeta: metav1.ObjectMeta{
-			Labels: map[string]string{"a": strings.Repeat("a", bytes)}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}},
+			Annotations: map[string]string{"a": strings.Repeat("a", bytes)}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}},
 		}})
 		if record.Object() == nil || record.Object().ManagedFields != nil {
 			t.Error("the record is not what was answered, without the managed fields")

@@ -1,0 +1,64 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodes
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// A member makes up names of resources as it likes, a million in one node. Those beyond these
+// bounds do not count, neither of a node nor of all nodes together.
+const (
+	// resourcesMax is how many resources count. The hub takes no more of a ManagedCluster.
+	resourcesMax = 128
+	// resourceBytesMax is how long the name of a resource is in Kubernetes: that of a
+	// domain, a slash, and that of a label.
+	resourceBytesMax = 253 + 1 + 63
+)
+
+// countedResources returns the names of the resources in the lists that count: the first ones,
+// whatever order the lists have. Those that each node has come before all others.
+func countedResources(lists ...corev1.ResourceList) []corev1.ResourceName {
+	var counted []corev1.ResourceName
+	for _, list := range lists {
+		for name := range list {
+			at, known := slices.BinarySearchFunc(counted, name, compareResources)
+			if known || at == resourcesMax || len(name) > resourceBytesMax {
+				continue
+			}
+			counted = slices.Insert(counted[:min(len(counted), resourcesMax-1)], at, name)
+		}
+	}
+	return counted
+}
+
+func compareResources(a, b corev1.ResourceName) int {
+	return cmp.Or(cmp.Compare(resourceRank(a), resourceRank(b)), cmp.Compare(a, b))
+}
+
+// resourceRank is 0 for what each node has.
+func resourceRank(name corev1.ResourceName) int {
+	switch name {
+	case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods, corev1.ResourceEphemeralStorage:
+		return 0
+	default:
+		return 1
+	}
+}
+
+// slimResources returns a list with those resources only that count.
+func slimResources(list corev1.ResourceList) corev1.ResourceList {
+	names := countedResources(list)
+	if len(names) == len(list) {
+		return list
+	}
+	slim := make(corev1.ResourceList, len(names))
+	for _, name := range names {
+		slim[name] = list[name]
+	}
+	return slim
+}
