@@ -48,6 +48,9 @@ const (
 	// bytesPerQuantity is the same for quantities, of which maps may have one in ten bytes: a
 	// container with all that it may request has one in seventy.
 	bytesPerQuantity = 32
+	// identityBytesMax is how long the kind, the name, the UID and the version of an object may
+	// be: several times what they are in Kubernetes.
+	identityBytesMax = 1 << 10
 	// headerBytesMax is the most that the header of an answer may have.
 	headerBytesMax = 1 << 20
 )

@@ -6,6 +6,7 @@ package dial
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -33,7 +34,9 @@ import (
 // places are where an answer may have quantities: whoever reads one parses it, and
 // 1e-2000000000 takes hours. A client reads an answer as the kind that it says it is, also
 // if the answer is an error, and its scheme has more kinds than it asks for. So these are
-// the places of all kinds that a client here can know.
+// the places of all kinds that a client here can know. They are also those of what tells
+// objects and their versions apart, in objects, items and events of any kind: whatever a client
+// keeps of an object, it keeps these.
 var places = sync.OnceValues(func() (*quantity.Places, error) {
 	kinds := runtime.NewScheme()
 	err := errors.Join(
@@ -46,5 +49,16 @@ var places = sync.OnceValues(func() (*quantity.Places, error) {
 	if err != nil {
 		return nil, fmt.Errorf("registering the kinds that answers may have: %w", err)
 	}
-	return quantity.PlacesOf(kinds)
+	all, err := quantity.PlacesOf(kinds)
+	if err != nil {
+		return nil, fmt.Errorf("finding the quantities in answers: %w", err)
+	}
+	for _, object := range [][]string{nil, {"items", "[]"}, {"object"}} {
+		for _, field := range [][]string{
+			{"kind"}, {"apiVersion"}, {"metadata", "namespace"}, {"metadata", "name"}, {"metadata", "uid"}, {"metadata", "resourceVersion"},
+		} {
+			all.BoundTexts(identityBytesMax, slices.Concat(object, field)...)
+		}
+	}
+	return all, nil
 })

@@ -36,7 +36,7 @@ func ReducedMetadataSource[T client.Object](
 	whole := MetadataSource(c, resource, selector)
 	keep := func(item any) any {
 		if object, is := item.(*metav1.PartialObjectMetadata); is {
-			return reduce(object)
+			return boundIdentity(reduce(object))
 		}
 		return item
 	}
@@ -55,14 +55,27 @@ func ReducedMetadataSource[T client.Object](
 // ReduceToIdentity returns what tells an object and its versions apart, and nothing else of its metadata. No
 // text is longer than it is in Kubernetes.
 func ReduceToIdentity(whole *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
-	return &metav1.PartialObjectMetadata{TypeMeta: whole.TypeMeta, ObjectMeta: metav1.ObjectMeta{
-		Namespace: truncateText(whole.Namespace, nameBytesMax), Name: truncateText(whole.Name, nameBytesMax), UID: types.UID(truncateText(string(whole.UID), versionBytesMax)),
-		ResourceVersion: truncateText(whole.ResourceVersion, versionBytesMax), Generation: whole.Generation, DeletionTimestamp: whole.DeletionTimestamp,
-	}}
+	return boundIdentity(&metav1.PartialObjectMetadata{
+		TypeMeta: metav1.TypeMeta{Kind: TruncateText(whole.Kind, nameBytesMax), APIVersion: TruncateText(whole.APIVersion, nameBytesMax)},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: whole.Namespace, Name: whole.Name, UID: whole.UID, ResourceVersion: whole.ResourceVersion,
+			Generation: whole.Generation, DeletionTimestamp: whole.DeletionTimestamp,
+		},
+	})
 }
 
-// truncateText returns the beginning of a text, and keeps nothing of the rest.
-func truncateText(text string, bytesMax int) string {
+// boundIdentity cuts the texts that tell an object and its versions apart, whatever made what is kept of it: they
+// are kept of each object, and a server that lies gives each of them megabytes.
+func boundIdentity[T client.Object](kept T) T {
+	kept.SetNamespace(TruncateText(kept.GetNamespace(), nameBytesMax))
+	kept.SetName(TruncateText(kept.GetName(), nameBytesMax))
+	kept.SetUID(types.UID(TruncateText(string(kept.GetUID()), versionBytesMax)))
+	kept.SetResourceVersion(TruncateText(kept.GetResourceVersion(), versionBytesMax))
+	return kept
+}
+
+// TruncateText returns the beginning of a text, and keeps nothing of the rest.
+func TruncateText(text string, bytesMax int) string {
 	if len(text) <= bytesMax {
 		return text
 	}

@@ -26,7 +26,8 @@ const pageSize = 250
 // ReducedSource is the source of those objects that the selector chooses, each made by
 // the function from a whole one as that arrives: of whole objects there is a page
 // at most. The list is an empty one of the whole type. The function keeps the
-// resourceVersion, and nothing that it does not need.
+// resourceVersion, and nothing that it does not need. Names, UIDs and versions are cut
+// to what they are in Kubernetes at most; it bounds whatever else it keeps.
 func ReducedSource[W, T client.Object](c client.WithWatch, list client.ObjectList, selector fields.Selector, reduce func(W) T) ObjectSource[T] {
 	r := reducer[W, T]{client: c, empty: list, selector: selector, make: reduce}
 	var example W
@@ -43,7 +44,7 @@ type reducer[W, T client.Object] struct {
 // reduceItem makes what is kept of a whole object, and returns anything else as it is.
 func (r reducer[W, T]) reduceItem(item any) any {
 	if whole, ok := item.(W); ok {
-		return r.make(whole)
+		return boundIdentity(r.make(whole))
 	}
 	return item
 }

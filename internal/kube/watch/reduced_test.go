@@ -14,7 +14,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/watch"
+	metadatafake "k8s.io/client-go/metadata/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-io/capstan/internal/testing/longtext"
 )
 
 // pods is a client of a server with pods, which it lists in pages.
@@ -52,6 +55,34 @@ func (p *pods) Watch(_ context.Context, _ client.ObjectList, options ...client.L
 	o := (&client.ListOptions{}).ApplyOptions(options)
 	p.selectors = append(p.selectors, o.FieldSelector.String())
 	return watch.NewProxyWatcher(p.events), nil
+}
+
+// TestTextsOfIdentityAreShort: whatever a function keeps of an object, its name and versions are cut,
+// also while a list is not complete.
+func TestTextsOfIdentityAreShort(t *testing.T) {
+	const keptMax = 2*nameBytesMax + 2*versionBytesMax
+	keepIdentity := func(pod *corev1.Pod) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion}}
+	}
+	whole := &corev1.Pod{}
+	longtext.Fill(whole, 1<<20)
+	kept := ReducedSource(&pods{}, &corev1.PodList{}, nil, keepIdentity).reduce(whole)
+	if bytes := longtext.Bytes(kept); bytes > keptMax || bytes < keptMax/2 {
+		t.Errorf("of a whole object %d bytes are kept, want at most %d", bytes, keptMax)
+	}
+	metadata := &metav1.PartialObjectMetadata{}
+	longtext.Fill(metadata, 1<<20)
+	source := ReducedMetadataSource(metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme()), corev1.SchemeGroupVersion.WithResource("pods"), ObjectSelector{},
+		func(whole *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
+			return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: whole.Namespace, Name: whole.Name, UID: whole.UID, ResourceVersion: whole.ResourceVersion}}
+		})
+	if bytes := longtext.Bytes(source.reduce(metadata)); bytes > keptMax {
+		t.Errorf("of metadata %d bytes are kept, want at most %d", bytes, keptMax)
+	}
+	longtext.Fill(metadata, 1<<20)
+	if bytes := longtext.Bytes(ReduceToIdentity(metadata)); bytes > keptMax+2*nameBytesMax {
+		t.Errorf("of an identity %d bytes are kept, want at most %d", bytes, keptMax+2*nameBytesMax)
+	}
 }
 
 func TestWholeObjectsAreReducedPageByPage(t *testing.T) {

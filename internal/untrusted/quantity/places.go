@@ -20,6 +20,8 @@ type Places struct {
 	path string
 	// quantity says that a value here is parsed as one.
 	quantity bool
+	// bytesMax is how long a value here may be; 0 is for those that have no such bound.
+	bytesMax int
 	// fields are by their names as folded returns them, entries those of a map, under any
 	// key, and items those of a list.
 	fields         map[string]*Places
@@ -42,6 +44,35 @@ func PlacesOf(kinds *runtime.Scheme) (*Places, error) {
 		}
 	}
 	return root, nil
+}
+
+// BoundTexts bounds how long the texts of a field may be, by the names of those that lead to it, of
+// which [] is each item of a list. It may not be more than 1,024 bytes.
+func (p *Places) BoundTexts(bytesMax int, path ...string) {
+	at := p
+	for _, name := range path {
+		if name == "[]" {
+			at.items = orNew(at.items, at.path+"[]")
+			at = at.items
+			continue
+		}
+		at = at.fieldPlace(name)
+	}
+	at.bytesMax = min(bytesMax, tokenMax)
+}
+
+// checkValue returns why a value here is refused, nil if it is not.
+func (p *Places) checkValue(token string) error {
+	if p.bytesMax > 0 && len(token) > p.bytesMax {
+		return fmt.Errorf("%s: it has more than %d bytes, which no API server gives it", p.path, p.bytesMax)
+	}
+	if !p.quantity {
+		return nil
+	}
+	if err := checkCost(token); err != nil {
+		return fmt.Errorf("%s: %w", p.path, err)
+	}
+	return nil
 }
 
 // placeFinder finds the quantities in types.

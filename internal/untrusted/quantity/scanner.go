@@ -5,8 +5,10 @@ package quantity
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -14,8 +16,8 @@ import (
 // field has with all of its letters escaped, and than any quantity.
 const tokenMax = 1024
 
-// Scanner looks for quantities that cannot be parsed safely in JSON that comes piece by
-// piece, before anybody reads it. It takes up no more memory for a long text than for a
+// Scanner looks for quantities that cannot be parsed safely, and for texts that are longer than
+// they may be, in JSON that comes piece by piece, before anybody reads it. It takes up no more memory for a long text than for a
 // short one. What is no JSON is not its business: nobody reads that into an object.
 type Scanner struct {
 	root *Places
@@ -49,8 +51,8 @@ func NewScanner(root *Places) *Scanner { return &Scanner{root: root} }
 // of each twenty times the bytes that it may have.
 func (s *Scanner) Count() int64 { return s.count }
 
-// ScanBytes takes in the next bytes. It returns an error that names the first quantity that
-// cannot be parsed safely, and so forever after.
+// ScanBytes takes in the next bytes. It returns an error that names the first value that
+// is refused, and so forever after.
 func (s *Scanner) ScanBytes(data []byte) error {
 	for i := 0; i < len(data) && s.err == nil; i++ {
 		if s.inText && !s.kept && !s.escaping { // most bytes are of texts that do not matter
@@ -105,7 +107,7 @@ func (s *Scanner) scanTextByte(b byte) {
 	s.keepByte(b)
 }
 
-// isRelevant returns whether what begins now is a name, or may be a quantity.
+// isRelevant returns whether what begins now is a name, or a value that may be refused.
 func (s *Scanner) isRelevant() bool {
 	if s.beyond > 0 || len(s.open) == 0 {
 		return false
@@ -113,7 +115,7 @@ func (s *Scanner) isRelevant() bool {
 	if in := s.open[len(s.open)-1]; !in.list && !in.named {
 		return true
 	}
-	return quantityOf(s.currentPlaces()) != nil
+	return slices.ContainsFunc(s.currentPlaces(), func(at *Places) bool { return at.quantity || at.bytesMax > 0 })
 }
 
 // currentPlaces returns where the value is that begins now.
@@ -156,12 +158,14 @@ func (s *Scanner) endToken(text bool) {
 		in.value = in.fieldPlaces(token)
 		return
 	}
-	if at := quantityOf(s.currentPlaces()); at != nil {
-		s.count++
-		if err := checkCost(token); err != nil {
-			s.err = fmt.Errorf("%s: %w", at.path, err)
+	quantities := int64(0)
+	for _, at := range s.currentPlaces() {
+		if at.quantity {
+			quantities = 1
 		}
+		s.err = cmp.Or(s.err, at.checkValue(token))
 	}
+	s.count += quantities
 }
 
 // fieldPlaces returns where the value of a field is.
@@ -218,16 +222,6 @@ func (s *Scanner) leaveContainer() {
 	case len(s.open) > 0:
 		s.open = s.open[:len(s.open)-1]
 	}
-}
-
-// quantityOf returns the first of the places where a value is a quantity.
-func quantityOf(places []*Places) *Places {
-	for _, at := range places {
-		if at.quantity {
-			return at
-		}
-	}
-	return nil
 }
 
 // unescapeText returns a text without its escapes.

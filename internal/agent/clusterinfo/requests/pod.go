@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	resourcehelper "k8s.io/component-helpers/resource"
+
+	"github.com/capstan-io/capstan/internal/kube/watch"
 )
 
 const (
@@ -22,6 +24,8 @@ const (
 	// containersMax is how many containers of a pod count, and how many init containers: for each one, all
 	// statuses are gone through.
 	containersMax = 1000
+	// nodeBytesMax is how long the name of a node may be.
+	nodeBytesMax = 253
 )
 
 // PodRequest is what counts of a pod. Of its metadata it has UID and version only.
@@ -41,10 +45,10 @@ type resourceAmount struct {
 	value int64
 }
 
-// PodRequestOf returns what counts of a pod.
+// PodRequestOf returns what counts of a pod. The UID and the version are as the pod has them.
 func PodRequestOf(pod *corev1.Pod) *PodRequest {
 	p := &PodRequest{
-		node:     pod.Spec.NodeName,
+		node:     watch.TruncateText(pod.Spec.NodeName, nodeBytesMax),
 		finished: pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
 	}
 	p.UID = pod.UID

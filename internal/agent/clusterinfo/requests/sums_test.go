@@ -14,6 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/capstan-io/capstan/internal/testing/longtext"
 )
 
 // list returns a list of resources, such as "cpu", "1", "memory", "1Gi".
@@ -27,6 +29,18 @@ func list(pairs ...string) corev1.ResourceList {
 
 func container(requests corev1.ResourceList) corev1.Container {
 	return corev1.Container{Resources: corev1.ResourceRequirements{Requests: requests}}
+}
+
+// TestLongTextsOfAPodAreNotKept has an API server make each text of a pod a megabyte, of which one
+// byte in 32 counts.
+func TestLongTextsOfAPodAreNotKept(t *testing.T) {
+	whole := &corev1.Pod{}
+	longtext.Fill(whole, 1<<20)
+	kept := PodRequestOf(whole)
+	kept.UID, kept.ResourceVersion = "", "" // which the source of a watch cuts
+	if bytes := longtext.Bytes(kept); bytes > nodeBytesMax {
+		t.Errorf("%d bytes are kept, want at most %d", bytes, nodeBytesMax)
+	}
 }
 
 func pod(uid, node string, requests corev1.ResourceList, change ...func(*corev1.Pod)) *corev1.Pod {

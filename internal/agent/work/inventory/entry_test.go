@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-io/capstan/internal/kube/apply"
+	"github.com/capstan-io/capstan/internal/testing/longtext"
 )
 
 // TestWhatIsKeptOfAnObjectIsBounded has whoever may write an object of the member fill all of its metadata.
@@ -104,5 +105,15 @@ func TestAnOwnerSaidTwiceIsOne(t *testing.T) {
 	d.dropOwners(object, []*Owner{twice, twice}, nil)
 	if _, left := d.owners["c"]; left {
 		t.Error("an owner of nothing is kept")
+	}
+}
+
+// TestLongTextsOfAnObjectAreNotKept has an API server make each text of an object a megabyte.
+func TestLongTextsOfAnObjectAreNotKept(t *testing.T) {
+	whole := seen("10", "work")
+	longtext.Fill(whole, 1<<20)
+	whole.DeletionTimestamp = nil
+	if bytes := longtext.Bytes(newDesk(t).watch.reduceObject(whole)); bytes > 2<<10 {
+		t.Errorf("%d bytes are kept", bytes)
 	}
 }

@@ -82,3 +82,18 @@ func TestAListLeavesOutWhatIsFoundWithoutIt(t *testing.T) {
 		})
 	}
 }
+
+// TestAFewLongEntriesAreMeasured: a member that says that its objects have UIDs of a megabyte had
+// the agent write a list of a gigabyte, as there were so few entries that none was measured.
+func TestAFewLongEntriesAreMeasured(t *testing.T) {
+	var all []workv1.AppliedManifestResourceMeta
+	for i := range 10 {
+		entry := metaOf(apply.ObjectRef{Resource: "configmaps", Namespace: "n", Name: fmt.Sprint(i)}, "v1", anyUID)
+		entry.UID = strings.Repeat("u", 1<<20)
+		all = append(all, entry)
+	}
+	got := fitList(all, listBytesMax, func(*workv1.AppliedManifestResourceMeta) bool { return false })
+	if size := jsonBytes(t, got.list); size > listBytesMax || got.left != len(all) {
+		t.Errorf("the list has %d bytes, and %d of %d entries are left out", size, got.left, len(all))
+	}
+}

@@ -52,11 +52,8 @@ func (l *AppliedList) fitResources() fittedList {
 }
 
 // fitList leaves out of a list what does not fit, last things first, but
-// nothing that has to be in it.
+// nothing that has to be in it. Each entry is measured, as what a member says of it may be long.
 func fitList(all []workv1.AppliedManifestResourceMeta, room int, needed func(*workv1.AppliedManifestResourceMeta) bool) fittedList {
-	if len(all)*listedBytesMax <= room {
-		return fittedList{list: all}
-	}
 	bytes := 0
 	total := 0
 	for i := range all {
