@@ -22,15 +22,16 @@ import (
 )
 
 // setAccepted writes the hub's half of the agreement to join, to the cluster that the user has
-// seen. What takes it back also has the API server forget which fields its agent has written: an
-// agent may note as many of them as fit into the object, and then there is no room for the change.
+// seen. What takes it back also empties what its agent may have filled on a hub without guards, so
+// that there is room for the change: the fields that somebody has written, and what the name was
+// generated from.
 func setAccepted(ctx context.Context, mode dryrun.Mode, write client.Client, cluster *clusterv1.ManagedCluster, accepted bool) error {
 	if mode.Skips() {
 		return nil
 	}
 	change := map[string]any{"spec": map[string]any{"hubAcceptsClient": accepted}}
 	if !accepted {
-		change["metadata"] = map[string]any{"managedFields": []any{map[string]any{}}}
+		change["metadata"] = map[string]any{"managedFields": []any{map[string]any{}}, "generateName": nil}
 	}
 	return patchSeen(ctx, write, cluster, change)
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
@@ -97,5 +98,38 @@ func TestWhatWasReplacedIsLeftAlone(t *testing.T) {
 				t.Errorf("what was seen is not changed: %v", err)
 			}
 		})
+	}
+	t.Run("a full cluster", func(t *testing.T) { testAFullClusterIsRevoked(t, c) })
+}
+
+// testAFullClusterIsRevoked has an agent fill its ManagedCluster by metadata.generateName, on a hub
+// without guards, until "false" is one byte more than there is room for.
+func testAFullClusterIsRevoked(t *testing.T, c client.Client) {
+	full := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "full"}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}}
+	if err := c.Create(t.Context(), full); err != nil {
+		t.Fatal(err)
+	}
+	tooLarge := func(err error) bool { return err != nil && strings.Contains(err.Error(), "request is too large") }
+	for fits, tooMuch := 1_000_000, 2_000_000; tooMuch-fits > 1; {
+		half := (fits + tooMuch) / 2
+		full.ManagedFields, full.GenerateName = []metav1.ManagedFieldsEntry{{}}, strings.Repeat("x", half)
+		switch err := c.Update(t.Context(), full); {
+		case err == nil:
+			fits = half
+		case tooLarge(err):
+			tooMuch = half
+		default:
+			t.Fatal(err)
+		}
+	}
+	revoked := []byte(`{"spec":{"hubAcceptsClient":false},"metadata":{"managedFields":[{}]}}`)
+	if err := c.Patch(t.Context(), full.DeepCopy(), client.RawPatch(types.MergePatchType, revoked)); !tooLarge(err) {
+		t.Fatalf("the cluster is not full: %v", err)
+	}
+	if err := setAccepted(t.Context(), dryrun.Mode{}, c, full, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(full), full); err != nil || full.Spec.HubAcceptsClient || full.GenerateName != "" {
+		t.Errorf("hubAcceptsClient is %t and generateName has %d bytes: %v", full.Spec.HubAcceptsClient, len(full.GenerateName), err)
 	}
 }

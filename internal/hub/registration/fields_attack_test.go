@@ -43,8 +43,8 @@ func fieldsFilled(manager, apiVersion string, bytes int, text string) metav1.Man
 	}
 }
 
-// fillsManagedFields has an agent write so many names of fields into what it may update
-// that nothing else fits.
+// fillsManagedFields has an agent write so many names of fields into what it may update, or
+// such a long generateName, that nothing else fits.
 func fillsManagedFields(t *testing.T, h *hub) {
 	const name, why = "fields", "grow beyond 262144 bytes"
 	h.joinWith(t, name, nil)
@@ -67,6 +67,13 @@ func fillsManagedFields(t *testing.T, h *hub) {
 				return agent.Update(ctx, object)
 			}
 		}
+		h.refusedInTurn(t, what+", generateName", func(ctx context.Context) error {
+			if err := h.client.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+				return err
+			}
+			object.SetGenerateName(strings.Repeat("x", 1_000_000))
+			return agent.Update(ctx, object)
+		}, "may not change metadata.generateName")
 		write := func(bytes int) func(context.Context) error { return writeFilled(bytes, "0") }
 		h.refusedInTurn(t, what, write(1_000_000), why)
 		h.refusedInTurn(t, what, write(300_000), why)
