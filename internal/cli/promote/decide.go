@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -99,14 +100,32 @@ func (p *promotionRun) newPolicy() (policy policyv1alpha1.Policy, kind string) {
 
 // checkContenders finds out whether another policy would get the object.
 func (p *promotionRun) checkContenders(ctx context.Context, mine policyv1alpha1.Policy) error {
-	all := []policyv1alpha1.Policy{mine}
+	others, err := p.otherPolicies(ctx)
+	if err != nil {
+		return err
+	}
+	var selections claims.Selections
+	if winner := selections.ChoosePolicy(p.plan.template, p.plan.template, append(others, mine), false); winner != nil && winner != mine {
+		return exit.Next(fmt.Errorf("%s would claim %s", claims.PolicyDisplayName(winner), p.promotedObjectName()),
+			"It would go where that policy says. Take it out of that policy, or add cluster %s there, with conflictResolution: Overwrite, and use --auto-create-policy=false.", p.cluster)
+	}
+	return nil
+}
+
+// otherPolicies returns the policies of the hub that could claim what is promoted, but for that of
+// the plan.
+func (p *promotionRun) otherPolicies(ctx context.Context) ([]policyv1alpha1.Policy, error) {
+	var all []policyv1alpha1.Policy
+	isPlanned := func(policy client.Object) bool {
+		return p.plan.policy != nil && client.ObjectKeyFromObject(p.plan.policy) == client.ObjectKeyFromObject(policy)
+	}
 	if p.namespace != "" {
 		own, err := hub.ListAllPages(ctx, p.reads, func(l *policyv1alpha1.PropagationPolicyList) []policyv1alpha1.PropagationPolicy { return l.Items }, client.InNamespace(p.namespace))
 		if err != nil && !apierrors.IsForbidden(err) {
-			return err
+			return nil, err
 		}
 		for i := range own {
-			if own[i].Name != mine.GetName() {
+			if !isPlanned(&own[i]) {
 				all = append(all, &own[i])
 			}
 		}
@@ -115,17 +134,23 @@ func (p *promotionRun) checkContenders(ctx context.Context, mine policyv1alpha1.
 		return l.Items
 	})
 	if err != nil && !apierrors.IsForbidden(err) {
-		return err
+		return nil, err
 	}
 	for i := range wide {
-		if p.namespace != "" || wide[i].Name != mine.GetName() {
+		if !isPlanned(&wide[i]) {
 			all = append(all, &wide[i])
 		}
 	}
+	return all, nil
+}
+
+// checkDependencyClaims finds out whether a policy would get what the object refers to once it is
+// on the hub: its labels are what the cluster says.
+func (p *promotionRun) checkDependencyClaims(one *unstructured.Unstructured) error {
 	var selections claims.Selections
-	if winner := selections.ChoosePolicy(p.plan.template, p.plan.template, all, false); winner != nil && winner != mine {
-		return exit.Next(fmt.Errorf("%s would claim %s", claims.PolicyDisplayName(winner), p.promotedObjectName()),
-			"It would go where that policy says. Take it out of that policy, or add cluster %s there, with conflictResolution: Overwrite, and use --auto-create-policy=false.", p.cluster)
+	if winner := selections.ChoosePolicy(one, one, p.others, false); winner != nil {
+		return exit.Next(fmt.Errorf("%s would claim %s %s, which %s refers to", claims.PolicyDisplayName(winner), one.GetKind(), parenthesizedName(one), p.promotedObjectName()),
+			"It would go where that policy says. Take it out of that policy, or promote without --dependencies.")
 	}
 	return nil
 }
@@ -133,6 +158,10 @@ func (p *promotionRun) checkContenders(ctx context.Context, mine policyv1alpha1.
 // planDependencies makes what the object refers to a part of the plan, and what that refers
 // to in turn.
 func (p *promotionRun) planDependencies(ctx context.Context) error {
+	var err error
+	if p.others, err = p.otherPolicies(ctx); err != nil {
+		return err
+	}
 	known := map[string]bool{}
 	var along []*unstructured.Unstructured
 	for queue := []*unstructured.Unstructured{p.plan.template}; len(queue) > 0; queue = queue[1:] {
@@ -205,7 +234,9 @@ func (p *promotionRun) readDependency(ctx context.Context, needed interpret.Depe
 	}
 	found := make([]*unstructured.Unstructured, 0, len(list.Items))
 	for i := range list.Items {
-		found = append(found, &list.Items[i])
+		if selector.Matches(labels.Set(list.Items[i].GetLabels())) { // which the cluster may not have looked at
+			found = append(found, &list.Items[i])
+		}
 	}
 	return found, nil
 }
@@ -230,7 +261,7 @@ func (p *promotionRun) checkDependencyOnHub(ctx context.Context, one *unstructur
 	err := p.reads.Get(ctx, client.ObjectKeyFromObject(one), found)
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil
+		return p.checkDependencyClaims(one)
 	case err != nil:
 		return err
 	case !equalContent(p.chain, one, found):

@@ -4,12 +4,21 @@
 package promote
 
 import (
+	"context"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	"github.com/capstan-io/capstan/internal/cli/member"
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/interpret/native"
 )
@@ -117,5 +126,57 @@ func TestSame(t *testing.T) {
 	}
 	if equalContent(chain, running, with(2, nil)) {
 		t.Error("with other replicas it is the same")
+	}
+}
+
+// TestADependencyGoesWhereTheUserSays: the labels of what an object refers to are what the cluster
+// says, and a policy that selects by them would send its Secrets to other clusters.
+func TestADependencyGoesWhereTheUserSays(t *testing.T) {
+	byLabel := policyv1alpha1.PropagationSpec{ResourceSelectors: []policyv1alpha1.ResourceSelector{{
+		APIVersion: "v1", Kind: "Secret", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"share": "all"}},
+	}}}
+	about := metav1.ObjectMeta{Namespace: "shop", Name: "p"}
+	labelled := one("v1", "Secret", "keys", func(o map[string]any) { o["metadata"].(map[string]any)["labels"] = map[string]any{"share": "all"} }) //nolint:forcetypeassert // of our own
+	for name, c := range map[string]struct {
+		object *unstructured.Unstructured
+		policy policyv1alpha1.Policy
+		want   string
+	}{
+		"nobody selects it": {one("v1", "Secret", "keys", nil), &policyv1alpha1.PropagationPolicy{ObjectMeta: about, Spec: byLabel}, ""},
+		"one of its namespace": {
+			labelled, &policyv1alpha1.PropagationPolicy{ObjectMeta: about, Spec: byLabel}, "PropagationPolicy shop/p would claim Secret (shop/keys), which Deployment shop/web refers to",
+		},
+		"one of the fleet": {
+			labelled, &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: byLabel}, "ClusterPropagationPolicy p would claim Secret (shop/keys)",
+		},
+	} {
+		p := &promotionRun{
+			promoteOptions: &promoteOptions{cluster: "member1", namespace: "shop"}, others: []policyv1alpha1.Policy{c.policy}, name: "web",
+			kind: &meta.RESTMapping{GroupVersionKind: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}}, reads: fake.NewClientBuilder().Build(), plan: promotionPlan{template: one("apps/v1", "Deployment", "web", nil)},
+		}
+		err := p.checkDependencyOnHub(t.Context(), c.object)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+// TestAClusterSelectsWhatItIsAskedFor: a cluster answers a list with objects that the selector does
+// not match.
+func TestAClusterSelectsWhatItIsAskedFor(t *testing.T) {
+	app := func(name string) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{"app": name}}}
+	}
+	lying := fake.NewClientBuilder().WithObjects(app("web"), app("db")).WithInterceptorFuncs(interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
+			return c.List(ctx, list)
+		},
+	}).Build()
+	p := &promotionRun{promoteOptions: &promoteOptions{cluster: "member1", namespace: "shop"}, there: &member.Member{Client: lying}}
+	found, err := p.readDependency(t.Context(), interpret.Dependency{
+		APIVersion: "v1", Kind: "Secret", Namespace: "shop", Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+	})
+	if err != nil || len(found) != 1 || found[0].GetName() != "web" {
+		t.Errorf("got %v and error %v, want the one that the selector matches", found, err)
 	}
 }

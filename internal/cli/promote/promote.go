@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	"github.com/capstan-io/capstan/internal/cli/complete"
 	"github.com/capstan-io/capstan/internal/cli/dryrun"
 	"github.com/capstan-io/capstan/internal/cli/exit"
@@ -128,6 +129,8 @@ type promotionRun struct {
 	uid     types.UID // of the object in the member
 	effects effects
 	plan    promotionPlan
+	// others are the policies of the hub that could claim what the object refers to.
+	others []policyv1alpha1.Policy
 }
 
 func newPromotion(session *hub.Session, o *promoteOptions, name string) (*promotionRun, error) {
