@@ -198,8 +198,9 @@ func SetupPropagationControllers(ctx context.Context, mgr ctrl.Manager, o SetupO
 	customs := interpreters.NewKnownInterpreters(mgr.GetClient(), mgr.GetAPIReader(), o.Clock, o.Guard)
 	clusters := fleet.NewFleet(o.Clock)
 	chain := customs.Chain()
-	own := ownwrites.ReadOwnWritesClient{Client: mgr.GetClient(), Written: ownwrites.NewWrittenBindings(o.Clock)}
-	stored := store.NewBindingStore(own, decide.NewDecider(decide.DeciderOptions{Fleet: clusters, Clock: o.Clock, Groups: o.Gates.Enabled(features.WorkloadAffinity)}), clusters, o.Clock)
+	meter := store.NewWriteMeter(o.Clock)
+	own := ownwrites.ReadOwnWritesClient{Client: mgr.GetClient(), Written: ownwrites.NewWrittenBindings(o.Clock), Meter: meter}
+	stored := store.NewBindingStore(own, decide.NewDecider(decide.DeciderOptions{Fleet: clusters, Clock: o.Clock, Groups: o.Gates.Enabled(features.WorkloadAffinity)}), clusters, meter)
 	works := ownwrites.NewCreatedWorks(o.Clock)
 	restless := send.NewRestlessWorks(o.Clock)
 	refusals := detector.NewRefusalCounter()
@@ -211,7 +212,7 @@ func SetupPropagationControllers(ctx context.Context, mgr ctrl.Manager, o SetupO
 	})
 	along := dependencies.DependencyDeps{
 		Client: own, Live: mgr.GetAPIReader(), Templates: watched, Objects: objects, Fleet: clusters, Chain: chain, Interpreters: customs,
-		Touched: signal.deliverAgain, Events: recorder, Announce: announcer,
+		Meter: meter, Touched: signal.deliverAgain, Events: recorder, Announce: announcer,
 	}
 	stages, rolls := buildRolloutStages(mgr, o, clusters, signal, recorder)
 	sends := bindings.NewBindingController(bindings.BindingControllerDeps{

@@ -5,7 +5,6 @@ package references
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 
@@ -30,6 +29,17 @@ type ReferrerNeeds struct {
 const (
 	conflictingResolution = "ConflictResolution conflicted (Overwrite vs Abort)"
 	conflictingPreserving = "PreserveResourcesOnDeletion conflicted (true vs false)"
+)
+
+const (
+	// clustersMax is how many clusters the binding of an object names at most for those who need it, as many
+	// as may be chosen for one.
+	clustersMax = 10_000
+	// repeatedBytesMax is how many bytes, as JSON, the clusters take that an earlier referrer has named, and
+	// referrersBytesMax all referrers that name no other cluster, with their labels.
+	repeatedBytesMax, referrersBytesMax = 128 << 10, 128 << 10
+	// clusterBytes and referrerBytes are what each takes besides its name.
+	clusterBytes, referrerBytes = 12, 200
 )
 
 // SendsDependencies reports whether what the object of a binding needs is sent along with it,
@@ -118,19 +128,56 @@ func byName(a, b workv1alpha2.BindingSnapshot) int {
 // object, too, the policy says how it is sent.
 func (n ReferrerNeeds) ApplyToBinding(b workv1alpha2.Binding) {
 	spec := b.BindingSpec()
+	spec.RequiredBy = BoundReferrers(n.RequiredBy)
 	all := map[string]string{}
 	for key, value := range b.GetLabels() {
 		if !strings.HasPrefix(key, workv1alpha2.LabelDependedByPrefix) {
 			all[key] = value
 		}
 	}
-	maps.Copy(all, n.Labels)
+	for _, one := range spec.RequiredBy {
+		label := DependedByLabel(one.Namespace, one.Name)
+		all[label] = n.Labels[label]
+	}
 	b.SetLabels(all)
-	spec.RequiredBy = n.RequiredBy
 	if spec.Placement == nil {
 		spec.ConflictResolution = n.ConflictResolution
 		spec.PreserveResourcesOnDeletion = n.Preserve
 	}
+}
+
+// BoundReferrers returns those who need an object, in the order that they have, as its binding says them, however many they are.
+// Each cluster is there once at least. What there is no room for are clusters that were named before, and those who need the
+// object nowhere else. Of what it returns it leaves nothing out.
+func BoundReferrers(all []workv1alpha2.BindingSnapshot) []workv1alpha2.BindingSnapshot {
+	var kept []workv1alpha2.BindingSnapshot
+	named := map[string]bool{}
+	repeated, redundant := 0, 0
+	for _, one := range all {
+		var first []workv1alpha2.TargetCluster
+		again := 0
+		for _, target := range one.Clusters {
+			if named[target.Name] || len(named) == clustersMax {
+				again += len(target.Name) + clusterBytes
+				continue
+			}
+			named[target.Name] = true
+			first = append(first, target)
+		}
+		if bytes := len(one.Namespace) + len(one.Name) + referrerBytes; len(first) == 0 {
+			if redundant+bytes > referrersBytesMax {
+				continue
+			}
+			redundant += bytes
+		}
+		if repeated+again > repeatedBytesMax {
+			one.Clusters = first
+		} else {
+			repeated += again
+		}
+		kept = append(kept, one)
+	}
+	return slices.Clip(kept)
 }
 
 // Attached reports whether a binding says that another one needs its object.

@@ -48,7 +48,7 @@ func (a *added) AddAfter(_ reconcile.Request, after time.Duration) {
 func watchOf(clk clock.PassiveClock, bindings int) clusterWatch {
 	clusters := fleet.NewFleet(clk)
 	watch := clusterWatch{
-		BindingControllerDeps: BindingControllerDeps{Fleet: clusters, Clock: clk, Store: store.NewBindingStore(nil, decide.NewDecider(decide.DeciderOptions{Fleet: clusters, Clock: clk}), clusters, clk), Reserved: func(string) {}},
+		BindingControllerDeps: BindingControllerDeps{Fleet: clusters, Clock: clk, Store: store.NewBindingStore(nil, decide.NewDecider(decide.DeciderOptions{Fleet: clusters, Clock: clk}), clusters, store.NewWriteMeter(clk)), Reserved: func(string) {}},
 		stakes:                &stakes.Stakes{}, hearing: &clusterThrottle{}, news: newClusterNews(),
 	}
 	for i := range bindings {

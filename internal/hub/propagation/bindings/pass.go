@@ -171,7 +171,6 @@ func (p *bindingPass) writeBindingStatus(ctx context.Context, remarks ...string)
 	if err := conditions.PatchStatus(ctx, p.by.Client, b, after); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("writing the status of binding %q: %w", client.ObjectKeyFromObject(b), err)
 	}
-	p.by.Store.Meter.CountWrite(after)
 	if held.NeedsAction() && (was == nil || was.Reason != applied.Reason) {
 		p.by.Events.Eventf(b, nil, corev1.EventTypeWarning, applied.Reason, action, "%s", applied.Message)
 	}

@@ -17,6 +17,7 @@ import (
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/hub/propagation/decide"
 	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
+	"github.com/capstan-io/capstan/internal/hub/propagation/ownwrites"
 	"github.com/capstan-io/capstan/internal/hub/propagation/store"
 	"github.com/capstan-io/capstan/internal/kube/events"
 )
@@ -37,9 +38,10 @@ func TestReportsOfManyClustersHaveAPace(t *testing.T) {
 	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(b).WithStatusSubresource(b).Build()
 	clk := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
 	known := fleet.NewFleet(clk)
+	meter := store.NewWriteMeter(clk)
 	c := &BindingController{BindingControllerDeps: BindingControllerDeps{
-		Client: hub, Clock: clk, Events: events.NewRecorder(nil),
-		Store: store.NewBindingStore(hub, decide.NewDecider(decide.DeciderOptions{Fleet: known, Clock: clk}), known, clk),
+		Client: ownwrites.ReadOwnWritesClient{Client: hub, Written: ownwrites.NewWrittenBindings(clk), Meter: meter}, Clock: clk, Events: events.NewRecorder(nil),
+		Store: store.NewBindingStore(hub, decide.NewDecider(decide.DeciderOptions{Fleet: known, Clock: clk}), known, meter),
 	}}
 	report := func(n int) (written bool, wait time.Duration) {
 		t.Helper()

@@ -34,7 +34,7 @@ func TestBindingsOfGreaterPriorityComeFirst(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			clk := clock.RealClock{}
 			clusters := fleet.NewFleet(clk)
-			c := NewBindingController(BindingControllerDeps{Written: ownwrites.NewWrittenBindings(clk), Store: store.NewBindingStore(nil, decide.NewDecider(decide.DeciderOptions{Fleet: clusters, Clock: clk}), clusters, clk), Prioritizes: test.prioritizes})
+			c := NewBindingController(BindingControllerDeps{Written: ownwrites.NewWrittenBindings(clk), Store: store.NewBindingStore(nil, decide.NewDecider(decide.DeciderOptions{Fleet: clusters, Clock: clk}), clusters, store.NewWriteMeter(clk)), Prioritizes: test.prioritizes})
 			q := order.NewQueue(c.ranks.RankOf, order.Share[reconcile.Request]{})("", workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 			defer q.ShutDown()
 			q.Add(reconcile.Request{}) // what is there before anything is taken out comes in any order

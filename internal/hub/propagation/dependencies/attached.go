@@ -4,6 +4,7 @@
 package dependencies
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -90,6 +91,9 @@ func (a *AttachedController) Reconcile(ctx context.Context, key templates.Key) (
 			a.refers(types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetName()})
 		}
 	}
+	if wait := a.Meter.WaitBeforeChange(key.Name.Namespace); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
 	b := found.NewBinding(key)
 	err = a.createBinding(ctx, b, object, needs)
 	a.announceProblems(b, referrers, needs, err)
@@ -123,7 +127,7 @@ func (a *AttachedController) syncAttachedBinding(
 			return 0, nil
 		}
 		// Then it does not await what clusters keep; the object comes again when it is gone.
-		return 0, a.updateBinding(ctx, present, needs)
+		return a.updateBinding(ctx, present, needs)
 	}
 	awaited, err := a.awaitedReferrers(ctx, object, present, needs)
 	if err != nil {
@@ -134,7 +138,8 @@ func (a *AttachedController) syncAttachedBinding(
 	}
 	switch spec := present.BindingSpec(); {
 	case len(needs.RequiredBy) > 0 || len(spec.RequiredBy) > 0 || references.Attached(present):
-		return wait, a.updateBinding(ctx, present, needs)
+		paid, err := a.updateBinding(ctx, present, needs)
+		return cmp.Or(paid, wait), err
 	case spec.Placement == nil && len(spec.Clusters) == 0:
 		return 0, a.deleteBinding(ctx, present)
 	default:
@@ -190,21 +195,24 @@ func (a *AttachedController) createBinding(ctx context.Context, b lookup.Binding
 	return nil
 }
 
-// updateBinding makes a binding say who needs its object.
-func (a *AttachedController) updateBinding(ctx context.Context, present lookup.Binding, needs references.ReferrerNeeds) error {
+// updateBinding makes a binding say who needs its object, or returns how long its namespace has to wait before it may.
+func (a *AttachedController) updateBinding(ctx context.Context, present lookup.Binding, needs references.ReferrerNeeds) (wait time.Duration, err error) {
 	after := deepcopy.CopyObject(present)
 	needs.ApplyToBinding(after)
 	if equality.Semantic.DeepEqual(present, after) {
 		if present.BindingSpec().Placement == nil { // of what a policy claims the detector tells
 			a.Touched(client.ObjectKeyFromObject(present))
 		}
-		return nil
+		return 0, nil
 	}
-	err := a.Client.Patch(ctx, after, client.MergeFromWithOptions(present, client.MergeFromWithOptimisticLock{}))
+	if wait := a.Meter.WaitBeforeChange(present.GetNamespace()); wait > 0 {
+		return wait, nil
+	}
+	err = a.Client.Patch(ctx, after, client.MergeFromWithOptions(present, client.MergeFromWithOptimisticLock{}))
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("changing the binding of %s: %w", templates.KeyOf(after.BindingSpec().Resource), err)
+		return 0, fmt.Errorf("changing the binding of %s: %w", templates.KeyOf(after.BindingSpec().Resource), err)
 	}
-	return nil
+	return 0, nil
 }
 
 // deleteBinding deletes the binding of an object that nobody needs any more, unless it

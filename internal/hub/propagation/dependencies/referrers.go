@@ -26,6 +26,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/announce"
 	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
 	"github.com/capstan-io/capstan/internal/hub/propagation/interpreters"
+	"github.com/capstan-io/capstan/internal/hub/propagation/store"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/kube/backoff"
@@ -54,6 +55,8 @@ type DependencyDeps struct {
 	Chain     interpret.Chain
 	// Interpreters are the customizations in Chain, which have to be loaded.
 	Interpreters *interpreters.KnownInterpreters
+	// Meter says when the bindings of what is needed may be changed.
+	Meter *store.WriteMeter
 	// Touched is told of a binding whose object may have changed in something that
 	// the binding does not say.
 	Touched func(types.NamespacedName)

@@ -47,7 +47,7 @@ func newBindScene(t *testing.T) *bindScene {
 	clk := clock.RealClock{}
 	hub, clusters := fake.NewClientBuilder().WithScheme(scheme).Build(), fleet.NewFleet(clk)
 	s.binder = bindingWriter{DetectionDeps{
-		Client: hub, Store: store.NewBindingStore(hub, decide.NewDecider(decide.DeciderOptions{Fleet: clusters, Clock: clk}), clusters, clk), Chain: interpret.Chain{native.NewKubernetesKinds()}, Events: events.NewRecorder(nil),
+		Client: hub, Store: store.NewBindingStore(hub, decide.NewDecider(decide.DeciderOptions{Fleet: clusters, Clock: clk}), clusters, store.NewWriteMeter(clk)), Chain: interpret.Chain{native.NewKubernetesKinds()}, Events: events.NewRecorder(nil),
 		Touched: func(types.NamespacedName) { s.touched++ },
 	}}
 	return s

@@ -183,6 +183,11 @@ func (c *SharedValues) SlimBinding(obj any) (any, error) {
 	for i := range spec.Clusters {
 		spec.Clusters[i].Name = c.InternString(spec.Clusters[i].Name)
 	}
+	for _, referrer := range spec.RequiredBy {
+		for i, target := range referrer.Clusters { // nobody asks for more than the names
+			referrer.Clusters[i] = workv1alpha2.TargetCluster{Name: c.InternString(target.Name)}
+		}
+	}
 	c.internConditions(status.Conditions)
 	status.AggregatedStatus = sum.DigestItems(status.AggregatedStatus)
 	for i := range status.AggregatedStatus {

@@ -11,6 +11,7 @@ import (
 	"github.com/capstan-io/capstan/internal/cluster/affinity"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 	"github.com/capstan-io/capstan/internal/propagation/demand"
+	"github.com/capstan-io/capstan/internal/propagation/references"
 )
 
 // boundList returns the beginning of a list that is longer than it may be, with one element more than that:
@@ -51,6 +52,7 @@ func boundPolicy(spec *policyv1alpha1.PropagationSpec) {
 func boundBinding(spec *workv1alpha2.ResourceBindingSpec) {
 	boundPlacement(spec.Placement)
 	boundFailover(spec.Failover)
+	spec.RequiredBy = references.BoundReferrers(spec.RequiredBy)
 	if spec.Suspension != nil {
 		boundSuspension(&spec.Suspension.Suspension)
 	}

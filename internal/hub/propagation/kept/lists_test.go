@@ -4,6 +4,7 @@
 package kept
 
 import (
+	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +14,37 @@ import (
 	"github.com/capstan-io/capstan/internal/cluster/affinity"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 )
+
+// TestWhoNeedsAnObjectFillsNoMemory has a binding say that many need its object in the same clusters, with replicas of many
+// parts: a cache has each cluster, and only its name.
+func TestWhoNeedsAnObjectFillsNoMemory(t *testing.T) {
+	const many, clusters, most = 500, 100, 12_000
+	b := &workv1alpha2.ResourceBinding{}
+	for n := range many {
+		one := workv1alpha2.BindingSnapshot{Namespace: "shop", Name: fmt.Sprint("web-", n)}
+		for i := range clusters {
+			one.Clusters = append(one.Clusters, workv1alpha2.TargetCluster{Name: fmt.Sprint("member", i), Components: make([]workv1alpha2.TargetComponent, 10)})
+		}
+		b.Spec.RequiredBy = append(b.Spec.RequiredBy, one)
+	}
+	if _, err := NewSharedValues().SlimBinding(b); err != nil {
+		t.Fatal(err)
+	}
+	kept := 0
+	named := map[string]bool{}
+	for _, one := range b.Spec.RequiredBy {
+		for _, target := range one.Clusters {
+			kept++
+			named[target.Name] = true
+			if len(target.Components) > 0 {
+				t.Fatalf("parts are kept of %s", target.Name)
+			}
+		}
+	}
+	if kept > most || len(named) != clusters {
+		t.Errorf("%d clusters are kept, want at most %d; of %d names there are %d", kept, most, clusters, len(named))
+	}
+}
 
 // TestLongListsAreNotKept has bindings and policies with many empty elements, as they may be stored since before
 // their schemas had bounds: whoever checks them still sees that they have too many.

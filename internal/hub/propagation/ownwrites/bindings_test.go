@@ -5,6 +5,8 @@ package ownwrites
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/hub/propagation/store"
 	"github.com/capstan-io/capstan/internal/kube/written"
 )
 
@@ -126,7 +129,8 @@ func TestAClientReadsWhatItHasWritten(t *testing.T) {
 	}
 	ctx, hub := t.Context(), fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&workv1alpha2.ResourceBinding{}).Build()
 	cache := fake.NewClientBuilder().WithScheme(scheme).Build() // which shows nothing yet
-	c := ReadOwnWritesClient{Client: behind{Client: hub, cache: cache}, Written: NewWrittenBindings(clocktesting.NewFakePassiveClock(time.Unix(0, 0)))}
+	clk := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
+	c := ReadOwnWritesClient{Client: behind{Client: hub, cache: cache}, Written: NewWrittenBindings(clk), Meter: store.NewWriteMeter(clk)}
 	b := of("u", "", 1)
 	if err := c.Create(ctx, b); err != nil {
 		t.Fatal(err)
@@ -147,6 +151,52 @@ func TestAClientReadsWhatItHasWritten(t *testing.T) {
 	}
 	if err := c.Get(ctx, name, b); !apierrors.IsNotFound(err) {
 		t.Errorf("what was deleted is read: %v", err)
+	}
+}
+
+// TestEachWriteOfABindingIsCounted writes a large binding in each way, as often as its namespace may at once.
+func TestEachWriteOfABindingIsCounted(t *testing.T) {
+	const bytes = 1 << 20
+	scheme := runtime.NewScheme()
+	if err := workv1alpha2.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	for way, write := range map[string]func(c client.Client, b *workv1alpha2.ResourceBinding, n int) error{
+		"creating it": func(c client.Client, b *workv1alpha2.ResourceBinding, n int) error {
+			another := b.DeepCopy()
+			another.ResourceVersion = ""
+			another.Name = fmt.Sprint(n)
+			return c.Create(t.Context(), another)
+		},
+		"changing it": func(c client.Client, b *workv1alpha2.ResourceBinding, n int) error {
+			before := b.DeepCopy()
+			b.Labels = map[string]string{"n": fmt.Sprint(n)}
+			return c.Patch(t.Context(), b, client.MergeFrom(before))
+		},
+		"its status": func(c client.Client, b *workv1alpha2.ResourceBinding, n int) error {
+			before := b.DeepCopy()
+			b.Status.SchedulerObservedGeneration = int64(n)
+			return c.Status().Patch(t.Context(), b, client.MergeFrom(before))
+		},
+	} {
+		b := of("u", "", 1)
+		b.Spec.SchedulerName = strings.Repeat("x", bytes)
+		hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(b).WithStatusSubresource(b).Build()
+		clk := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
+		c := ReadOwnWritesClient{Client: hub, Written: NewWrittenBindings(clk), Meter: store.NewWriteMeter(clk)}
+		if err := hub.Get(t.Context(), name, b); err != nil {
+			t.Fatal(err)
+		}
+		written := 0
+		for c.Meter.WaitBeforeChange(name.Namespace) == 0 && written < 200 {
+			written++
+			if err := write(c, b, written); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if written < 60 || written > 70 {
+			t.Errorf("%s: %d MiB are written at once, want about 64", way, written)
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
+	"github.com/capstan-io/capstan/internal/hub/propagation/store"
 )
 
 // ReadOwnWritesClient is a client that reads from a cache, and of a single binding what it has
@@ -19,6 +20,8 @@ type ReadOwnWritesClient struct {
 	client.Client
 
 	Written *WrittenBindings
+	// Meter counts the bindings that are written.
+	Meter *store.WriteMeter
 }
 
 // Get implements client.Reader.
@@ -80,6 +83,7 @@ func (c ReadOwnWritesClient) Status() client.SubResourceWriter {
 func (c ReadOwnWritesClient) recordWritten(object client.Object, err error) {
 	if b, is := object.(lookup.Binding); is && err == nil {
 		c.Written.RecordWrite(b)
+		c.Meter.CountWrite(b)
 	}
 }
 

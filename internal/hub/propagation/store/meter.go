@@ -41,7 +41,8 @@ type WriteMeter struct {
 	spaces   writeDebts[string]
 }
 
-func newWriteMeter(clk clock.PassiveClock) *WriteMeter {
+// NewWriteMeter returns WriteMeter that has counted nothing yet.
+func NewWriteMeter(clk clock.PassiveClock) *WriteMeter {
 	return &WriteMeter{
 		clock: clk, bindings: writeDebts[types.NamespacedName]{rate: reportRate, burst: reportBurst}, spaces: writeDebts[string]{rate: spaceRate, burst: spaceBurst},
 	}

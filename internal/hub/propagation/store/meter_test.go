@@ -27,7 +27,7 @@ func bindingOfBytes(namespace, name string, bytes int) *workv1alpha2.ResourceBin
 // TestWritesOfBindingsAreSpacedByTheirBytes writes bindings as often as it may.
 func TestWritesOfBindingsAreSpacedByTheirBytes(t *testing.T) {
 	clk := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
-	m := newWriteMeter(clk)
+	m := NewWriteMeter(clk)
 	report := func(namespace, name string, bytes int) (written int) {
 		for m.WaitBeforeReport(types.NamespacedName{Namespace: namespace, Name: name}) == 0 && written < 10_000 {
 			m.CountWrite(bindingOfBytes(namespace, name, bytes))
@@ -53,7 +53,7 @@ func TestWritesOfBindingsAreSpacedByTheirBytes(t *testing.T) {
 
 // TestChangesOfANamespaceWaitForItsBytes changes bindings of namespaces as often as it may.
 func TestChangesOfANamespaceWaitForItsBytes(t *testing.T) {
-	m := newWriteMeter(clocktesting.NewFakePassiveClock(time.Unix(1000, 0)))
+	m := NewWriteMeter(clocktesting.NewFakePassiveClock(time.Unix(1000, 0)))
 	changed := 0
 	for m.WaitBeforeChange("greedy") == 0 && changed < 10_000 {
 		m.CountWrite(bindingOfBytes("greedy", fmt.Sprint(changed), 128<<10))
@@ -82,7 +82,7 @@ func TestChangesOfANamespaceWaitForItsBytes(t *testing.T) {
 // TestPaidWritesAreForgotten counts what is remembered of bindings that rest.
 func TestPaidWritesAreForgotten(t *testing.T) {
 	clk := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
-	m := newWriteMeter(clk)
+	m := NewWriteMeter(clk)
 	for i := range 20 * sweptMin {
 		m.CountWrite(bindingOfBytes("shop", fmt.Sprint(i), 1))
 		clk.SetTime(clk.Now().Add(time.Second))

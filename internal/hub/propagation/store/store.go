@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
@@ -33,15 +32,15 @@ type BindingStore struct {
 	Client  client.Client
 	Decider *decide.Decider
 	Fleet   *fleet.Fleet
-	// Meter says when bindings are written. What is written here, it counts.
+	// Meter says when bindings are written. Client counts there what it writes.
 	Meter *WriteMeter
 
 	born *names
 }
 
 // NewBindingStore returns BindingStore.
-func NewBindingStore(c client.Client, decider *decide.Decider, clusters *fleet.Fleet, clk clock.PassiveClock) BindingStore {
-	return BindingStore{Client: c, Decider: decider, Fleet: clusters, Meter: newWriteMeter(clk), born: &names{all: map[types.NamespacedName]bool{}}}
+func NewBindingStore(c client.Client, decider *decide.Decider, clusters *fleet.Fleet, meter *WriteMeter) BindingStore {
+	return BindingStore{Client: c, Decider: decider, Fleet: clusters, Meter: meter, born: &names{all: map[types.NamespacedName]bool{}}}
 }
 
 // IsUnfinished reports whether a binding is being created, and its status is still to
@@ -76,7 +75,6 @@ func (s BindingStore) ScheduleAndCreate(ctx context.Context, b lookup.Binding) (
 	err = s.Client.Create(ctx, b)
 	if isDenied(err) && len(b.BindingSpec().Clusters) > 0 {
 		if err = s.Client.Create(ctx, bare); err == nil {
-			s.Meter.CountWrite(bare)
 			_, _, err := s.ScheduleAndUpdate(ctx, bare, deepcopy.CopyObject(bare), "")
 			return true, err
 		}
@@ -87,7 +85,6 @@ func (s BindingStore) ScheduleAndCreate(ctx context.Context, b lookup.Binding) (
 	case err != nil:
 		return false, fmt.Errorf("creating binding %q: %w", client.ObjectKeyFromObject(b), wrapRefused(err))
 	}
-	s.Meter.CountWrite(b)
 	if !decided || !binding.IsScheduledByUs(b) {
 		return true, nil
 	}
@@ -147,11 +144,7 @@ func (s BindingStore) patchBinding(ctx context.Context, before, after lookup.Bin
 	if version != "" {
 		after.BindingSpec().Resource.ResourceVersion = version
 	}
-	err := s.Client.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	if err == nil {
-		s.Meter.CountWrite(after)
-	}
-	return err //nolint:wrapcheck // the caller does
+	return s.Client.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})) //nolint:wrapcheck // the caller does
 }
 
 // reportDecision writes to the status of a binding what was decided.
@@ -160,7 +153,6 @@ func (s BindingStore) reportDecision(ctx context.Context, before, b lookup.Bindi
 	if err := conditions.PatchStatus(ctx, s.Client, before, b); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("writing the status of binding %q: %w", client.ObjectKeyFromObject(b), err)
 	}
-	s.Meter.CountWrite(b)
 	return nil
 }
 

@@ -74,7 +74,7 @@ func newScene(t *testing.T) *scene {
 	for _, name := range []string{"a", "b"} {
 		known.SetCluster(name, &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}})
 	}
-	s.BindingStore = NewBindingStore(hub, decide.NewDecider(decide.DeciderOptions{Fleet: known, Clock: clk}), known, clk)
+	s.BindingStore = NewBindingStore(hub, decide.NewDecider(decide.DeciderOptions{Fleet: known, Clock: clk}), known, NewWriteMeter(clk))
 	return s
 }
 
