@@ -64,9 +64,9 @@ func dividesByRoom(placement *policyv1alpha1.Placement) bool {
 }
 
 // decideWithAssumptions has a decision made for an object with what is assumed of each cluster,
-// and assumes what is decided, if anything is. Of the object itself counts what its binding
-// says it has: what was decided last may not have been written. For others that counts
-// for nothing, as whoever writes a binding can say anything there.
+// and assumes what is decided, if anything is. Of the object itself counts what was decided last,
+// as far as its binding says so: it may not have been written. More than that the binding may say,
+// whoever writes it, and all others wait meanwhile: it counts for nothing.
 func (a *assumptions) decideWithAssumptions(in placedInput, now time.Time, decide func(uses map[string]view.Amounts) (clusters []workv1alpha2.TargetCluster, ok bool)) {
 	a.expireAssumptions(now)
 	before, known := a.objects[in.uid]
@@ -75,7 +75,7 @@ func (a *assumptions) decideWithAssumptions(in placedInput, now time.Time, decid
 	} else {
 		before.base = in.says
 	}
-	own := assumption{takes: in.takes, base: before.base, decided: in.says}
+	own := assumption{takes: in.takes, base: before.base, decided: before.writtenTargets(in.says)}
 	a.uses.addUses(own)
 	clusters, ok := decide(a.uses.byCluster)
 	a.uses.removeUses(own)
@@ -107,6 +107,32 @@ func placedInputOf(fleet view.Fleet, in binding.PlacementInput) placedInput {
 		return !found
 	})
 	return placedInput{uid: in.UID, takes: in.Footprint(), says: says}
+}
+
+// writtenTargets returns what was decided last, as far as the binding says so.
+func (one assumption) writtenTargets(says map[string]workv1alpha2.TargetCluster) map[string]workv1alpha2.TargetCluster {
+	written := make(map[string]workv1alpha2.TargetCluster, len(one.decided))
+	for name, target := range one.decided {
+		if said, is := says[name]; is {
+			written[name] = lesserTarget(target, said)
+		}
+	}
+	return written
+}
+
+// lesserTarget returns what a cluster has of each part by both of two targets.
+func lesserTarget(one, other workv1alpha2.TargetCluster) workv1alpha2.TargetCluster {
+	one.Replicas = min(one.Replicas, other.Replicas)
+	if len(one.Components) == 0 {
+		return one
+	}
+	parts := replicasByPart(other)
+	one.Components = slices.Clone(one.Components)
+	for i := range one.Components {
+		part := &one.Components[i]
+		part.Replicas = min(part.Replicas, parts[part.Name])
+	}
+	return one
 }
 
 // grownSince returns since when each cluster has what is decided now: from now on, if that is more.

@@ -196,6 +196,51 @@ func TestWhoDecidesAgainTakesNoRoomForLonger(t *testing.T) {
 	})
 }
 
+// TestWhatABindingSaysTakesNoTime has a binding say that it is in all clusters, with many parts that request many resources
+// each. Nothing can be decided for it. All others wait while that is counted.
+func TestWhatABindingSaysTakesNoTime(t *testing.T) {
+	const clusters, parts, names = 300, 50, 20
+	now := time.Unix(1000, 0)
+	a := newAssumptions()
+	var fleet []view.Cluster
+	in := binding.PlacementInput{UID: "x"}
+	for n := range parts {
+		requests := corev1.ResourceList{}
+		for i := range names {
+			requests[corev1.ResourceName(fmt.Sprintf("example.com/%d-%d", n, i))] = resource.MustParse("1")
+		}
+		in.Components = append(in.Components, workv1alpha2.Component{Name: fmt.Sprint(n), Replicas: 1, ReplicaRequirements: &workv1alpha2.ComponentReplicaRequirements{ResourceRequest: requests}})
+	}
+	for i := range clusters {
+		said := workv1alpha2.TargetCluster{Name: fmt.Sprint(i)}
+		for n := range parts {
+			said.Components = append(said.Components, workv1alpha2.TargetComponent{Name: fmt.Sprint(n), Replicas: 2})
+		}
+		fleet = append(fleet, view.Cluster{Name: said.Name})
+		in.Previous = append(in.Previous, said)
+	}
+	few := in
+	few.Previous = in.Previous[:1]
+	for _, step := range []struct {
+		reason  string
+		in      binding.PlacementInput
+		decided []workv1alpha2.TargetCluster
+		most    int
+	}{
+		{"a binding that is not known", in, nil, 0},
+		{"one cluster is decided", few, in.Previous[:1], 0},
+		{"it says all of them", in, nil, parts*names + 1},
+		{"it says all of them again", in, nil, parts*names + 1},
+	} {
+		a.decideWithAssumptions(placedInputOf(view.NewFleet(fleet...), step.in), now, func(map[string]view.Amounts) ([]workv1alpha2.TargetCluster, bool) {
+			if counted := len(a.uses.sums); counted > step.most {
+				t.Errorf("%s: %d amounts are counted, want at most %d", step.reason, counted, step.most)
+			}
+			return step.decided, step.decided != nil
+		})
+	}
+}
+
 // TestClustersThatAreNoneTakeNoTime has a binding name thousands of clusters that do not exist.
 func TestClustersThatAreNoneTakeNoTime(t *testing.T) {
 	in := input("x", 3)
