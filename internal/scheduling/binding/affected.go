@@ -21,7 +21,7 @@ type ChangeSensitivity struct {
 	APIVersion, Kind string
 	// Affinity is the group that its clusters are from, if there are several.
 	Affinity string
-	// Evicting are the clusters that it is leaving, in the order of names and separated by commas.
+	// Evicting are the clusters that it is leaving, in the order of names, with a comma before and after each.
 	Evicting string
 	// Fresh says that its clusters are to be chosen anew.
 	Fresh bool
@@ -34,7 +34,7 @@ type ChangeSensitivity struct {
 // ChangeSensitivity returns what is at stake for an object.
 func (in PlacementInput) ChangeSensitivity() ChangeSensitivity {
 	stake := ChangeSensitivity{
-		APIVersion: in.Resource.APIVersion, Kind: in.Resource.Kind, Affinity: in.ObservedAffinity, Evicting: strings.Join(sets.List(sets.New(in.Evicting...)), ","),
+		APIVersion: in.Resource.APIVersion, Kind: in.Resource.Kind, Affinity: in.ObservedAffinity, Evicting: evictingNames(in.Evicting),
 		Fresh: in.Fresh, Scales: in.Workload && in.Replicas > 0, Placed: len(in.Previous) > 0, Short: placedReplicas(in.Previous) != int64(in.Replicas),
 	}
 	if in.placedAsWhole() {
@@ -43,16 +43,24 @@ func (in PlacementInput) ChangeSensitivity() ChangeSensitivity {
 	return stake
 }
 
+// evictingNames returns the names of clusters as ChangeSensitivity has them.
+func evictingNames(clusters []string) string {
+	if len(clusters) == 0 {
+		return ""
+	}
+	return "," + strings.Join(sets.List(sets.New(clusters...)), ",") + ","
+}
+
 // lacksPlacement reports whether the object is not yet placed as it should be.
 func (s ChangeSensitivity) lacksPlacement(divided bool) bool { return !s.Placed || divided && s.Short }
 
 // leavesOneOf returns those of the clusters, of which any may be nil, that the object is
 // leaving: in a change of one cluster no other matters, however many it leaves.
 func (s ChangeSensitivity) leavesOneOf(clusters ...*view.Cluster) sets.Set[string] {
-	leaves := sets.Set[string]{}
+	var leaves sets.Set[string]
 	for _, cluster := range clusters {
-		if cluster != nil && strings.Contains(","+s.Evicting+",", ","+cluster.Name+",") {
-			leaves.Insert(cluster.Name)
+		if cluster != nil && strings.Contains(s.Evicting, ","+cluster.Name+",") {
+			leaves = leaves.Union(sets.New(cluster.Name))
 		}
 	}
 	return leaves

@@ -123,6 +123,14 @@ func TestManyEvictionsAreLookedAtOnce(t *testing.T) {
 		})
 	}
 	cost(10)
+	leaving := PlacementInput{}
+	for i := range 10_000 {
+		leaving.Evicting = append(leaving.Evicting, fmt.Sprintf("c%d", i))
+	}
+	stake := leaving.ChangeSensitivity()
+	if made := testing.AllocsPerRun(10, func() { stake.leavesOneOf(cluster) }); made > 0 {
+		t.Errorf("%.0f things are made to find out that an object leaves other clusters", made)
+	}
 	if few, many := cost(10, "c"), cost(10_000, "c"); many > few+10 {
 		t.Errorf("a change takes %.0f allocations for an object that leaves 10 clusters, and %.0f for one that leaves 10,000", few, many)
 	}
