@@ -79,11 +79,9 @@ type delivery struct {
 
 // deliverObject makes the works of a binding what they are to be. What goes wrong for a cluster
 // concerns that one alone: its member may want it to.
-func (c *BindingController) deliverObject(ctx context.Context, b binding, object *unstructured.Unstructured, works presentWorks) (deliveryResult, error) {
-	owner, err := c.allowanceOwner(ctx, b, object)
-	if err != nil {
-		return deliveryResult{}, err
-	}
+func (c *BindingController) deliverObject(
+	ctx context.Context, b binding, object *unstructured.Unstructured, owner allowance.WorkOwner, works presentWorks,
+) (deliveryResult, error) {
 	d := &delivery{
 		by: c, binding: b, owner: owner, left: map[string][]workv1.ManifestWork{},
 		problems: map[string]error{}, held: map[string]error{}, failed: map[string]error{},
@@ -184,7 +182,7 @@ func (d *delivery) writeBatch(ctx context.Context, part staging.StageVerdict) (c
 	return true, nil
 }
 
-// allowanceOwner returns whose allowance the works of a binding count for: an administrator's if a
+// allowanceOwner returns whose allowance the works of a binding, and the bytes of its writes, count for: an administrator's if a
 // ClusterPropagationPolicy sends the object.
 func (c *BindingController) allowanceOwner(ctx context.Context, b binding, object *unstructured.Unstructured) (allowance.WorkOwner, error) {
 	owner := allowance.WorkOwner{Namespace: b.GetNamespace()}

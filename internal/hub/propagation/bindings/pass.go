@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/hub/propagation/store"
 	"github.com/capstan-io/capstan/internal/hub/propagation/sum"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/kube/conditions"
@@ -40,6 +41,8 @@ type bindingPass struct {
 	key     templates.Key
 	object  *unstructured.Unstructured
 	works   presentWorks
+	// owner is whose allowance the works count for, and the writes of the binding.
+	owner allowance.WorkOwner
 	// sent is what came of the works.
 	sent deliveryResult
 	// items are what the clusters report.
@@ -59,7 +62,11 @@ type bindingPhase func(*bindingPass, context.Context) error
 
 // runPhases takes the pass from the binding to its works in clusters, and back to its status. It returns
 // when to come back if nothing happens.
-func (p *bindingPass) runPhases(ctx context.Context) (ctrl.Result, error) {
+func (p *bindingPass) runPhases(ctx context.Context) (_ ctrl.Result, err error) {
+	if p.owner, err = p.by.allowanceOwner(ctx, p.binding, p.object); err != nil {
+		return ctrl.Result{}, err
+	}
+	ctx = store.WithClusterWide(ctx, p.owner.ClusterWide)
 	for _, phase := range []bindingPhase{
 		(*bindingPass).scheduleClusters,
 		(*bindingPass).deliverWorks, // renders, stages and dispatches them, those of some clusters at a time
@@ -86,7 +93,7 @@ func (p *bindingPass) scheduleClusters(ctx context.Context) (err error) {
 
 // deliverWorks makes the works in the clusters what they are to be.
 func (p *bindingPass) deliverWorks(ctx context.Context) (err error) {
-	if p.sent, err = p.by.deliverObject(ctx, p.binding, p.object, p.works); err != nil {
+	if p.sent, err = p.by.deliverObject(ctx, p.binding, p.object, p.owner, p.works); err != nil {
 		return err
 	}
 	if !p.sent.settled {
@@ -164,7 +171,7 @@ func (p *bindingPass) writeBindingStatus(ctx context.Context, remarks ...string)
 	}
 	was := meta.FindStatusCondition(b.BindingStatus().Conditions, applied.Type)
 	if was != nil && was.ObservedGeneration == b.GetGeneration() {
-		if p.untilReport = p.by.Store.Meter.WaitBeforeReport(client.ObjectKeyFromObject(b)); p.untilReport > 0 {
+		if p.untilReport = p.by.Store.Meter.WaitBeforeReport(ctx, client.ObjectKeyFromObject(b)); p.untilReport > 0 {
 			return nil
 		}
 	}

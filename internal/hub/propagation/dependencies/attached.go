@@ -91,7 +91,7 @@ func (a *AttachedController) Reconcile(ctx context.Context, key templates.Key) (
 			a.refers(types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetName()})
 		}
 	}
-	if wait := a.Meter.WaitBeforeChange(key.Name.Namespace); wait > 0 {
+	if wait := a.Meter.WaitBeforeChange(ctx, key.Name.Namespace); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	b := found.NewBinding(key)
@@ -205,7 +205,7 @@ func (a *AttachedController) updateBinding(ctx context.Context, present lookup.B
 		}
 		return 0, nil
 	}
-	if wait := a.Meter.WaitBeforeChange(present.GetNamespace()); wait > 0 {
+	if wait := a.Meter.WaitBeforeChange(ctx, present.GetNamespace()); wait > 0 {
 		return wait, nil
 	}
 	err = a.Client.Patch(ctx, after, client.MergeFromWithOptions(present, client.MergeFromWithOptimisticLock{}))

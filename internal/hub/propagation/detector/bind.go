@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -34,6 +35,13 @@ type bindingWriter struct {
 	DetectionDeps
 }
 
+// beginWrites returns a context for writing the binding of an object that a policy sends, and how long to
+// wait before: the object is not even read then.
+func (c bindingWriter) beginWrites(ctx context.Context, template *metav1.PartialObjectMetadata, policy policyv1alpha1.Policy) (context.Context, time.Duration) {
+	ctx = store.WithClusterWide(ctx, policy.GetNamespace() == "")
+	return ctx, c.Store.Meter.WaitBeforeChange(ctx, template.GetNamespace())
+}
+
 // bindObject makes the binding of an object say what the object and the policy ask for.
 func (c bindingWriter) bindObject(
 	ctx context.Context, key templates.Key, object *unstructured.Unstructured, policy policyv1alpha1.Policy, have lookup.ObjectBindings,
@@ -47,9 +55,6 @@ func (c bindingWriter) bindObject(
 	})
 	if reason.Code != decision.Applied {
 		return c.reportUnknownDemand(object, reason), nil
-	}
-	if wait := c.Store.Meter.WaitBeforeChange(object.GetNamespace()); wait > 0 {
-		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	present := have.OfObject(object.GetUID())
 	if present == nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -109,16 +110,24 @@ func TestBindingsWaitForTheWritesOfTheirNamespace(t *testing.T) {
 	large.Name = "large"
 	large.Spec.SchedulerName = strings.Repeat("x", 1<<20)
 	for range 100 {
-		s.binder.Store.Meter.CountWrite(large)
+		s.binder.Store.Meter.CountWrite(t.Context(), large)
 	}
+	template := &metav1.PartialObjectMetadata{}
+	template.SetNamespace("shop")
+	template.SetName("web")
 	key := templates.KeyOf(workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web"})
 	policy := &policyv1alpha1.PropagationPolicy{Spec: policyv1alpha1.PropagationSpec{SchedulerName: "mine"}}
-	result, err := s.binder.bindObject(t.Context(), key, s.object, policy, lookup.ObjectBindings{})
+	policy.Namespace = "shop"
+	c := &DetectionController{DetectionDeps: s.binder.DetectionDeps, binder: s.binder} // which can read no object
+	result, err := c.propagateObject(t.Context(), key, template, policy, lookup.ObjectBindings{})
 	if err != nil || result.RequeueAfter == 0 {
 		t.Errorf("%v: the binding is looked at again after %v, want later", err, result.RequeueAfter)
 	}
 	list := &workv1alpha2.ResourceBindingList{}
 	if err := s.binder.Client.List(t.Context(), list); err != nil || len(list.Items) > 0 {
 		t.Errorf("%v: %d bindings were written", err, len(list.Items))
+	}
+	if _, wait := s.binder.beginWrites(t.Context(), template, &policyv1alpha1.ClusterPropagationPolicy{}); wait > 0 {
+		t.Errorf("what a ClusterPropagationPolicy sends waits %v for what users of the namespace have written", wait)
 	}
 }

@@ -166,6 +166,10 @@ func (c *DetectionController) decideObject(
 func (c *DetectionController) propagateObject(
 	ctx context.Context, key templates.Key, template *metav1.PartialObjectMetadata, policy policyv1alpha1.Policy, bindings lookup.ObjectBindings,
 ) (ctrl.Result, error) {
+	ctx, wait := c.binder.beginWrites(ctx, template, policy)
+	if wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
 	if postponed, err := c.postponeClaim(ctx, key, template, policy, bindings.OfObject(template.UID)); postponed || err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}

@@ -188,7 +188,7 @@ func TestEachWriteOfABindingIsCounted(t *testing.T) {
 			t.Fatal(err)
 		}
 		written := 0
-		for c.Meter.WaitBeforeChange(name.Namespace) == 0 && written < 200 {
+		for c.Meter.WaitBeforeChange(t.Context(), name.Namespace) == 0 && written < 200 {
 			written++
 			if err := write(c, b, written); err != nil {
 				t.Fatal(err)

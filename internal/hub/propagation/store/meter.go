@@ -4,6 +4,7 @@
 package store
 
 import (
+	"context"
 	"encoding/json"
 	"sync"
 	"time"
@@ -11,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-io/capstan/internal/manifestwork/allowance"
 )
 
 const (
@@ -38,35 +41,50 @@ type WriteMeter struct {
 
 	mu       sync.Mutex
 	bindings writeDebts[types.NamespacedName]
-	spaces   writeDebts[string]
+	spaces   writeDebts[allowance.WorkOwner]
 }
 
 // NewWriteMeter returns WriteMeter that has counted nothing yet.
 func NewWriteMeter(clk clock.PassiveClock) *WriteMeter {
 	return &WriteMeter{
-		clock: clk, bindings: writeDebts[types.NamespacedName]{rate: reportRate, burst: reportBurst}, spaces: writeDebts[string]{rate: spaceRate, burst: spaceBurst},
+		clock: clk, bindings: writeDebts[types.NamespacedName]{rate: reportRate, burst: reportBurst}, spaces: writeDebts[allowance.WorkOwner]{rate: spaceRate, burst: spaceBurst},
 	}
+}
+
+// clusterWideKey is that of what WithClusterWide says.
+type clusterWideKey struct{}
+
+// WithClusterWide returns a context that says whether a ClusterPropagationPolicy sends the object whose binding is
+// written: that waits for what such policies send of the namespace, and not for what its users do. Without it, it is theirs.
+func WithClusterWide(ctx context.Context, clusterWide bool) context.Context {
+	return context.WithValue(ctx, clusterWideKey{}, clusterWide)
+}
+
+// ownerOf returns who pays for a write in a namespace.
+func ownerOf(ctx context.Context, namespace string) allowance.WorkOwner {
+	clusterWide, _ := ctx.Value(clusterWideKey{}).(bool)
+	return allowance.WorkOwner{Namespace: namespace, ClusterWide: clusterWide}
 }
 
 // WaitBeforeReport returns how long what clusters report has to wait before it is written to a binding, 0 if
 // it does not. To ask costs nothing.
-func (m *WriteMeter) WaitBeforeReport(binding types.NamespacedName) time.Duration {
+func (m *WriteMeter) WaitBeforeReport(ctx context.Context, binding types.NamespacedName) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.clock.Now()
-	return max(m.bindings.waitFor(binding, now), m.spaces.waitFor(binding.Namespace, now))
+	return max(m.bindings.waitFor(binding, now), m.spaces.waitFor(ownerOf(ctx, binding.Namespace), now))
 }
 
 // WaitBeforeChange returns how long the bindings of a namespace have to wait before they are changed, as their
 // objects or policies have been.
-func (m *WriteMeter) WaitBeforeChange(namespace string) time.Duration {
+func (m *WriteMeter) WaitBeforeChange(ctx context.Context, namespace string) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.spaces.waitFor(namespace, m.clock.Now())
+	return m.spaces.waitFor(ownerOf(ctx, namespace), m.clock.Now())
 }
 
 // CountWrite counts a write of a binding, as the hub has it since then.
-func (m *WriteMeter) CountWrite(b client.Object) {
+func (m *WriteMeter) CountWrite(ctx context.Context, b client.Object) {
 	text, err := json.Marshal(b)
 	if err != nil {
 		return // the hub has sent it
@@ -75,7 +93,7 @@ func (m *WriteMeter) CountWrite(b client.Object) {
 	defer m.mu.Unlock()
 	now := m.clock.Now()
 	m.bindings.addBytes(client.ObjectKeyFromObject(b), len(text), now)
-	m.spaces.addBytes(b.GetNamespace(), len(text)-ordinaryBytes, now)
+	m.spaces.addBytes(ownerOf(ctx, b.GetNamespace()), len(text)-ordinaryBytes, now)
 }
 
 // writeDebts are until when writes are being paid for.

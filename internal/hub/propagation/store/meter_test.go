@@ -29,8 +29,8 @@ func TestWritesOfBindingsAreSpacedByTheirBytes(t *testing.T) {
 	clk := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
 	m := NewWriteMeter(clk)
 	report := func(namespace, name string, bytes int) (written int) {
-		for m.WaitBeforeReport(types.NamespacedName{Namespace: namespace, Name: name}) == 0 && written < 10_000 {
-			m.CountWrite(bindingOfBytes(namespace, name, bytes))
+		for m.WaitBeforeReport(t.Context(), types.NamespacedName{Namespace: namespace, Name: name}) == 0 && written < 10_000 {
+			m.CountWrite(t.Context(), bindingOfBytes(namespace, name, bytes))
 			written++
 		}
 		return written
@@ -38,7 +38,7 @@ func TestWritesOfBindingsAreSpacedByTheirBytes(t *testing.T) {
 	if first := report("shop", "large", 1<<20); first < 4 || first > 5 {
 		t.Errorf("a binding of a megabyte is reported %d times at once, want 4 or 5", first)
 	}
-	if wait := m.WaitBeforeReport(types.NamespacedName{Namespace: "shop", Name: "other"}); wait > 0 {
+	if wait := m.WaitBeforeReport(t.Context(), types.NamespacedName{Namespace: "shop", Name: "other"}); wait > 0 {
 		t.Errorf("another one waits %v for it", wait)
 	}
 	clk.SetTime(clk.Now().Add(time.Minute))
@@ -55,26 +55,29 @@ func TestWritesOfBindingsAreSpacedByTheirBytes(t *testing.T) {
 func TestChangesOfANamespaceWaitForItsBytes(t *testing.T) {
 	m := NewWriteMeter(clocktesting.NewFakePassiveClock(time.Unix(1000, 0)))
 	changed := 0
-	for m.WaitBeforeChange("greedy") == 0 && changed < 10_000 {
-		m.CountWrite(bindingOfBytes("greedy", fmt.Sprint(changed), 128<<10))
+	for m.WaitBeforeChange(t.Context(), "greedy") == 0 && changed < 10_000 {
+		m.CountWrite(t.Context(), bindingOfBytes("greedy", fmt.Sprint(changed), 128<<10))
 		changed++
 	}
 	if changed < 500 || changed > 700 {
 		t.Errorf("%d bindings of 128 KiB are changed at once, want about 600", changed)
 	}
-	if wait := m.WaitBeforeChange("shop"); wait > 0 {
+	if wait := m.WaitBeforeChange(t.Context(), "shop"); wait > 0 {
 		t.Errorf("another namespace waits %v for it", wait)
 	}
-	for range 200 {
-		m.CountWrite(bindingOfBytes("greedy", "large", 4<<20))
+	if wait := m.WaitBeforeChange(WithClusterWide(t.Context(), true), "greedy"); wait > 0 {
+		t.Errorf("what a ClusterPropagationPolicy sends of the namespace waits %v for its users", wait)
 	}
-	if wait := m.WaitBeforeChange("greedy"); wait != waitMax {
+	for range 200 {
+		m.CountWrite(t.Context(), bindingOfBytes("greedy", "large", 4<<20))
+	}
+	if wait := m.WaitBeforeChange(t.Context(), "greedy"); wait != waitMax {
 		t.Errorf("a namespace of which 800 MiB were written waits %v, want %v", wait, waitMax)
 	}
 	for i := range 10_000 {
-		m.CountWrite(bindingOfBytes("many", fmt.Sprint(i), 4<<10))
+		m.CountWrite(t.Context(), bindingOfBytes("many", fmt.Sprint(i), 4<<10))
 	}
-	if wait := m.WaitBeforeChange("many"); wait > 0 {
+	if wait := m.WaitBeforeChange(t.Context(), "many"); wait > 0 {
 		t.Errorf("a namespace with many bindings of an ordinary size waits %v", wait)
 	}
 }
@@ -84,7 +87,7 @@ func TestPaidWritesAreForgotten(t *testing.T) {
 	clk := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
 	m := NewWriteMeter(clk)
 	for i := range 20 * sweptMin {
-		m.CountWrite(bindingOfBytes("shop", fmt.Sprint(i), 1))
+		m.CountWrite(t.Context(), bindingOfBytes("shop", fmt.Sprint(i), 1))
 		clk.SetTime(clk.Now().Add(time.Second))
 	}
 	if kept := len(m.bindings.until); kept > 2*sweptMin {
