@@ -53,8 +53,9 @@ type bindingPass struct {
 	// untilLeaving when there will be something else.
 	leaving      string
 	untilLeaving time.Duration
-	// untilReport is when what clusters report may be written.
-	untilReport time.Duration
+	// reportWait is how long what clusters report has to wait, and untilReport when the binding may say what
+	// it does not.
+	reportWait, untilReport time.Duration
 }
 
 // bindingPhase is a step of a pass over a binding.
@@ -71,6 +72,7 @@ func (p *bindingPass) runPhases(ctx context.Context) (_ ctrl.Result, err error) 
 		(*bindingPass).scheduleClusters,
 		(*bindingPass).deliverWorks, // renders, stages and dispatches them, those of some clusters at a time
 		(*bindingPass).aggregateStatus,
+		(*bindingPass).paceReport,
 		(*bindingPass).reflectToObject,
 		(*bindingPass).reportStatus,
 	} {
@@ -111,10 +113,21 @@ func (p *bindingPass) aggregateStatus(context.Context) error {
 	return nil
 }
 
+// paceReport asks how long what the clusters report has to wait, in the object and in the binding. About what was asked
+// for last, something is said at once, and something else as often as both are written.
+func (p *bindingPass) paceReport(ctx context.Context) error {
+	b := p.binding
+	was := meta.FindStatusCondition(b.BindingStatus().Conditions, workv1alpha2.BindingConditionFullyApplied)
+	if was != nil && was.ObservedGeneration == b.GetGeneration() {
+		p.reportWait = p.by.Store.Meter.WaitBeforeReport(ctx, client.ObjectKeyFromObject(b))
+	}
+	return nil
+}
+
 // reflectToObject writes what became of the object into its own status. What fails there keeps
 // nobody from reading it in the binding.
 func (p *bindingPass) reflectToObject(ctx context.Context) error {
-	p.reflected = p.by.reflectStatus(ctx, p.key, p.object, p.items)
+	p.reflected = p.reflectStatus(ctx)
 	return nil
 }
 
@@ -151,8 +164,7 @@ func shorterWait(a, b time.Duration) time.Duration {
 }
 
 // writeBindingStatus writes the status of a binding: what clusters say, and what there is to say about
-// the object besides. About what was asked for last, it says something at once, and something else as often
-// as the binding is written.
+// the object besides.
 func (p *bindingPass) writeBindingStatus(ctx context.Context, remarks ...string) error {
 	b, held := p.binding, p.sent.limited
 	after := deepcopy.CopyObject(b)
@@ -170,10 +182,8 @@ func (p *bindingPass) writeBindingStatus(ctx context.Context, remarks ...string)
 		return nil
 	}
 	was := meta.FindStatusCondition(b.BindingStatus().Conditions, applied.Type)
-	if was != nil && was.ObservedGeneration == b.GetGeneration() {
-		if p.untilReport = p.by.Store.Meter.WaitBeforeReport(ctx, client.ObjectKeyFromObject(b)); p.untilReport > 0 {
-			return nil
-		}
+	if p.untilReport = p.reportWait; p.untilReport > 0 {
+		return nil
 	}
 	if err := conditions.PatchStatus(ctx, p.by.Client, b, after); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("writing the status of binding %q: %w", client.ObjectKeyFromObject(b), err)

@@ -55,8 +55,10 @@ func TestReportsOfManyClustersHaveAPace(t *testing.T) {
 			pass.items = append(pass.items, workv1alpha2.AggregatedStatusItem{ClusterName: fmt.Sprint(i), Applied: true, AppliedMessage: strings.Repeat(fmt.Sprint(n%10), 2000)})
 		}
 		version := stored.ResourceVersion
-		if err := pass.writeBindingStatus(t.Context()); err != nil {
-			t.Fatal(err)
+		for _, phase := range []bindingPhase{(*bindingPass).paceReport, (*bindingPass).reportStatus} {
+			if err := phase(pass, t.Context()); err != nil {
+				t.Fatal(err)
+			}
 		}
 		if err := hub.Get(t.Context(), client.ObjectKeyFromObject(b), stored); err != nil {
 			t.Fatal(err)

@@ -13,12 +13,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/hub/propagation/sum"
-	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/interpret"
 )
 
@@ -37,12 +34,13 @@ type reflectResult struct {
 }
 
 // reflectStatus writes what became of the object in the clusters to its own status,
-// unless a controller of a shared hub does that.
-func (c *BindingController) reflectStatus(ctx context.Context, key templates.Key, object *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) reflectResult {
-	if c.Hub.OwnsKind(key.Kind.GroupKind()) {
+// unless a controller of a shared hub does that, or has it wait as the status of the binding does.
+func (p *bindingPass) reflectStatus(ctx context.Context) reflectResult {
+	c, object := p.by, p.object
+	if c.Hub.OwnsKind(p.key.Kind.GroupKind()) {
 		return reflectResult{}
 	}
-	status, ok, problem := c.Chain.AggregateStatus(object, sum.ForTemplate(items))
+	status, ok, problem := c.Chain.AggregateStatus(object, sum.ForTemplate(p.items))
 	if problem != nil { // another customization brings the binding back
 		c.Events.Eventf(object, nil, corev1.EventTypeWarning, "AggregateStatusFailed", action, "%s", interpret.ErrorSentences(problem))
 		return reflectResult{again: interpret.RetryDelayOf(problem)}
@@ -54,7 +52,10 @@ func (c *BindingController) reflectStatus(ctx context.Context, key templates.Key
 	if len(change) == 0 {
 		return reflectResult{}
 	}
-	refused, err := c.setStatus(ctx, key, object, change)
+	if p.reportWait > 0 {
+		return reflectResult{again: p.reportWait}
+	}
+	refused, err := p.setStatus(ctx, change)
 	if err == nil && refused == nil {
 		return reflectResult{}
 	}
@@ -65,8 +66,8 @@ func (c *BindingController) reflectStatus(ctx context.Context, key templates.Key
 // setStatus changes the status of an object. What a cluster reports may be nothing that
 // the API server takes; then the fields that this names are left out, so that they do not
 // keep the others from being written. Refused says what it does not take.
-func (c *BindingController) setStatus(ctx context.Context, key templates.Key, object *unstructured.Unstructured, change map[string]any) (refused, err error) {
-	err = c.Objects.SetStatus(ctx, key, object.GetUID(), change)
+func (p *bindingPass) setStatus(ctx context.Context, change map[string]any) (refused, err error) {
+	err = p.patchObjectStatus(ctx, change)
 	if !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
 		return nil, client.IgnoreNotFound(err)
 	}
@@ -75,11 +76,20 @@ func (c *BindingController) setStatus(ctx context.Context, key templates.Key, ob
 	if len(rest) == 0 || len(rest) == len(change) {
 		return refused, nil
 	}
-	err = c.Objects.SetStatus(ctx, key, object.GetUID(), rest)
+	err = p.patchObjectStatus(ctx, rest)
 	if apierrors.IsInvalid(err) {
 		return refused, nil
 	}
 	return refused, client.IgnoreNotFound(err)
+}
+
+// patchObjectStatus writes fields of the status of the object, which etcd stores whole.
+func (p *bindingPass) patchObjectStatus(ctx context.Context, change map[string]any) error {
+	written, err := p.by.Objects.SetStatus(ctx, p.key, p.object.GetUID(), change)
+	if err == nil {
+		p.by.Store.Meter.CountObjectWrite(ctx, client.ObjectKeyFromObject(p.binding), written)
+	}
+	return err //nolint:wrapcheck // it names the object
 }
 
 // acceptedFields returns the fields of a status that an error of the API server does not name.

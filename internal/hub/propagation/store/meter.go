@@ -85,15 +85,20 @@ func (m *WriteMeter) WaitBeforeChange(ctx context.Context, namespace string) tim
 
 // CountWrite counts a write of a binding, as the hub has it since then.
 func (m *WriteMeter) CountWrite(ctx context.Context, b client.Object) {
-	text, err := json.Marshal(b)
+	m.CountObjectWrite(ctx, client.ObjectKeyFromObject(b), b)
+}
+
+// CountObjectWrite counts a write of the object of a binding as one of the binding.
+func (m *WriteMeter) CountObjectWrite(ctx context.Context, binding types.NamespacedName, written client.Object) {
+	text, err := json.Marshal(written)
 	if err != nil {
 		return // the hub has sent it
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.clock.Now()
-	m.bindings.addBytes(client.ObjectKeyFromObject(b), len(text), now)
-	m.spaces.addBytes(ownerOf(ctx, b.GetNamespace()), len(text)-ordinaryBytes, now)
+	m.bindings.addBytes(binding, len(text), now)
+	m.spaces.addBytes(ownerOf(ctx, binding.Namespace), len(text)-ordinaryBytes, now)
 }
 
 // writeDebts are until when writes are being paid for.

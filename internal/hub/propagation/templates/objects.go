@@ -94,10 +94,9 @@ func (o HubObjects) MarkObject(ctx context.Context, key Key, uid types.UID, labe
 }
 
 // SetStatus writes the fields of the status of the object with the UID; nil
-// removes a field. Other fields stay.
-func (o HubObjects) SetStatus(ctx context.Context, key Key, uid types.UID, status map[string]any) error {
-	_, err := o.patchObject(ctx, key, map[string]any{"metadata": map[string]any{"uid": uid}, "status": status}, "status")
-	return err
+// removes a field. Other fields stay. It returns the object as it is then.
+func (o HubObjects) SetStatus(ctx context.Context, key Key, uid types.UID, status map[string]any) (*unstructured.Unstructured, error) {
+	return o.patchObject(ctx, key, map[string]any{"metadata": map[string]any{"uid": uid}, "status": status}, "status")
 }
 
 func (o HubObjects) patchObject(ctx context.Context, key Key, change map[string]any, subresources ...string) (*unstructured.Unstructured, error) {
