@@ -51,7 +51,7 @@ func TestTheStatusOfALargeObjectHasAPace(t *testing.T) {
 	clk := clocktesting.NewFakeClock(time.Unix(1000, 0))
 	c := &BindingController{BindingControllerDeps: BindingControllerDeps{
 		Store: store.BindingStore{Meter: store.NewWriteMeter(clk)}, Chain: interpret.Chain{native.NewKubernetesKinds()}, Events: events.NewRecorder(nil),
-		Objects: templates.HubObjects{Client: hub, Mapper: mapper, Recent: templates.NewRecentObjects(clk)},
+		Objects: templates.HubObjects{Client: hub, Mapper: mapper, Contents: templates.NewContentCache(clk)},
 	}}
 	key := templates.KeyOf(workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web"})
 	report := func(ready int) (wrote bool, wait time.Duration) {
