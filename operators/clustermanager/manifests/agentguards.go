@@ -313,11 +313,10 @@ const (
 	fieldsDepthMax = 10
 )
 
-// FieldsGuard returns the admission policy that bounds what agents write to the metadata of
-// anything, and API servers do not bound. Whoever may update an object may write to
-// metadata.managedFields whatever looks like names of fields, and to metadata.generateName any
-// text, so that nothing else fits. It also keeps agents from the finalizers and owners of their
-// Leases, by which these would outlive their clusters, or end with something else.
+// FieldsGuard returns the admission policy that bounds what API servers do not: whoever may
+// update an object may write what looks like names of fields to metadata.managedFields, and
+// any text to generateName, so that nothing else fits. It also keeps agents from finalizers
+// and owners of their Leases, by which these would outlive their clusters, or end with others.
 func FieldsGuard(h Hub) []render.Object {
 	return render.AdmissionPolicy(h.resourceMeta(FieldsGuardName).InNamespace(""), admissionv1ac.ValidatingAdmissionPolicySpec().
 		WithMatchConstraints(admissionv1ac.MatchResources().WithResourceRules(
@@ -334,7 +333,6 @@ func FieldsGuard(h Hub) []render.Object {
 			admissionv1ac.Validation().
 				WithExpression(fmt.Sprintf("variables.is <= %d || variables.is <= variables.was", fieldsBytesMax)).
 				WithMessage(fmt.Sprintf("the agent of a cluster may not have metadata.managedFields grow beyond %d bytes", fieldsBytesMax)),
-			// Which is for what is created. API servers bound it then only.
 			admissionv1ac.Validation().WithReason("Forbidden").WithExpression(fieldUnchanged("metadata.?generateName", "''")).
 				WithMessage("the agent of a cluster may not change metadata.generateName"),
 			// Those of the others have guards of their own.
