@@ -37,9 +37,17 @@ type assumption struct {
 	// base is what its clusters had when it was made, or have reported since, and decided what they
 	// have now.
 	base, decided map[string]workv1alpha2.TargetCluster
-	// since is when each cluster last got more. Who decides again for the same does not take the
-	// room for longer: the cluster reports what runs.
-	since map[string]time.Time
+	// arriving is what each cluster got lately.
+	arriving map[string]arrivingShare
+}
+
+// arrivingShare is what a cluster got lately, and may not report yet. Who decides again for the same, or for a little
+// more, does not take the room of all of it for longer: the cluster reports what runs.
+type arrivingShare struct {
+	// since is when it got the share, and grown when it last got more than that; zero if it did not.
+	since, grown time.Time
+	// share is what it had before it grew, or when something was decided without it.
+	share workv1alpha2.TargetCluster
 }
 
 type assignment struct {
@@ -84,7 +92,7 @@ func (a *assumptions) decideWithAssumptions(in placedInput, now time.Time, decid
 		return
 	}
 	after := assumption{takes: in.takes, base: before.runningReplicas(in.says), decided: targetsByName(clusters)}
-	after.since = before.grownSince(after.decided, now)
+	after.arriving = before.arrivingShares(after.decided, now)
 	a.uses.addUses(after)
 	a.objects[in.uid] = after
 	a.order = append(a.order, assignment{in.uid, now})
@@ -135,17 +143,32 @@ func lesserTarget(one, other workv1alpha2.TargetCluster) workv1alpha2.TargetClus
 	return one
 }
 
-// grownSince returns since when each cluster has what is decided now: from now on, if that is more.
-func (one assumption) grownSince(decided map[string]workv1alpha2.TargetCluster, now time.Time) map[string]time.Time {
-	since := make(map[string]time.Time, len(decided))
-	for name, target := range decided {
-		at, known := one.since[name]
-		if !known || hasMore(target, one.decided[name]) {
-			at = now
+// arrivingShares returns what clusters got lately when something is decided: what is more than they had arrives from now
+// on. A cluster that is left out, perhaps for a moment, goes on reporting what it got.
+func (one assumption) arrivingShares(decided map[string]workv1alpha2.TargetCluster, now time.Time) map[string]arrivingShare {
+	arriving := make(map[string]arrivingShare, len(decided))
+	for name, share := range one.arriving {
+		if had, is := one.decided[name]; is && share.grown.IsZero() {
+			share.share = had
 		}
-		since[name] = at
+		arriving[name] = share
 	}
-	return since
+	for name, target := range decided {
+		share, is := arriving[name]
+		if !is {
+			arriving[name] = arrivingShare{since: now}
+			continue
+		}
+		had, is := one.decided[name]
+		if !is {
+			had = share.share
+		}
+		if hasMore(target, had) {
+			share.grown = now
+			arriving[name] = share
+		}
+	}
+	return arriving
 }
 
 // hasMore reports whether a cluster has more replicas, of any part, than it had.
@@ -198,7 +221,7 @@ func (a *assumptions) expireAssumptions(now time.Time) {
 			continue
 		}
 		a.uses.removeUses(one)
-		if one = one.withReported(now); len(one.since) == 0 {
+		if one = one.withReported(now); len(one.arriving) == 0 {
 			delete(a.objects, uid)
 			continue
 		}
@@ -210,15 +233,25 @@ func (a *assumptions) expireAssumptions(now time.Time) {
 // withReported returns the assumption without what was assigned so long ago that clusters have reported it.
 func (one assumption) withReported(now time.Time) assumption {
 	base := maps.Clone(one.base)
-	since := maps.Clone(one.since)
-	for name, at := range one.since {
-		if now.Sub(at) >= assumedMax {
-			base[name] = one.decided[name]
-			delete(since, name)
+	arriving := maps.Clone(one.arriving)
+	for name, share := range one.arriving {
+		if now.Sub(share.since) < assumedMax {
+			continue
+		}
+		delete(arriving, name)
+		decided, is := one.decided[name]
+		switch {
+		case !is:
+			base[name] = share.share
+		case share.grown.IsZero() || now.Sub(share.grown) >= assumedMax:
+			base[name] = decided
+		default:
+			base[name] = lesserTarget(share.share, decided)
+			arriving[name] = arrivingShare{since: share.grown}
 		}
 	}
 	one.base = base
-	one.since = since
+	one.arriving = arriving
 	return one
 }
 

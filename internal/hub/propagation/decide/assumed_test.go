@@ -196,6 +196,57 @@ func TestWhoDecidesAgainTakesNoRoomForLonger(t *testing.T) {
 	})
 }
 
+// TestOnlyGrowthIsAssumed has an object of 900 replicas get one more before a minute is over, again and again; and leave
+// its cluster for a moment.
+func TestOnlyGrowthIsAssumed(t *testing.T) {
+	start := time.Unix(1000, 0)
+	const many = 900
+	others := func(a *assumptions, at time.Time, most int64, reason string) {
+		t.Helper()
+		a.decideWithAssumptions(placed(input("y", 0)), at, func(uses map[string]view.Amounts) ([]workv1alpha2.TargetCluster, bool) {
+			if got := uses["a"][corev1.ResourceCPU] / 1000; got > most {
+				t.Errorf("%s: others see %d CPUs assumed %v after the first %d, want at most %d", reason, got, at.Sub(start), many, most)
+			}
+			return nil, false
+		})
+	}
+	for step, most := range map[time.Duration]int64{50 * time.Second: 2, 10 * time.Second: 12} {
+		a := newAssumptions()
+		at := start
+		for n := range int32(20) {
+			decides(a, input("x", many+n-1), at, to(many+n))
+			if at.Sub(start) >= assumedMax {
+				others(a, at, most, fmt.Sprintf("one more every %v", step))
+			}
+			at = at.Add(step)
+		}
+		others(a, at.Add(2*assumedMax), 0, "it grows no more")
+		if len(a.objects)+len(a.order)+len(a.uses.sums) != 0 {
+			t.Errorf("%d assumptions are kept for ever", len(a.objects))
+		}
+	}
+
+	a := newAssumptions()
+	nowhere := []workv1alpha2.TargetCluster{}
+	decides(a, input("x", 0), start, to(many))
+	for n := range 10 {
+		at := start.Add(time.Duration(n+1) * (assumedMax - time.Second))
+		decides(a, input("x", many), at, nowhere)
+		decides(a, input("x", many), at.Add(time.Second), to(many))
+		others(a, at.Add(time.Second), 0, "away and back")
+	}
+	a = newAssumptions()
+	decides(a, input("x", 0), start, to(many))
+	decides(a, input("x", many), start.Add(time.Second), to(2*many))
+	others(a, start.Add(assumedMax), many, "it has doubled")
+	a.decideWithAssumptions(placed(input("y", 0)), start.Add(assumedMax), func(uses map[string]view.Amounts) ([]workv1alpha2.TargetCluster, bool) {
+		if got := uses["a"][corev1.ResourceCPU] / 1000; got != many {
+			t.Errorf("others see %d CPUs assumed of an object that has just grown by %d", got, many)
+		}
+		return nil, false
+	})
+}
+
 // TestWhatABindingSaysTakesNoTime has a binding say that it is in all clusters, with many parts that request many resources
 // each. Nothing can be decided for it. All others wait while that is counted.
 func TestWhatABindingSaysTakesNoTime(t *testing.T) {
