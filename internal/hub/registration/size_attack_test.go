@@ -74,19 +74,19 @@ func joinsWithMegabytes(t *testing.T, h *hub) {
 
 	request := h.ask(t, as, pkix.Name{CommonName: "anybody"}, "asked", nil).Spec
 	large := *request.DeepCopy()
-	large.Request = append(large.Request, []byte(strings.Repeat("\n", 17<<10))...)
+	large.Request = append(large.Request, []byte(strings.Repeat("\n", 9<<10))...)
 	for what, c := range map[string]struct {
 		csr certificatesv1.CertificateSigningRequest
 		why string
 	}{
 		"labels":      {certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Labels: manyKeys(1000, 63)}, Spec: request}, more},
-		"annotations": {certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Annotations: manyKeys(60, 4000)}, Spec: request}, more},
+		"annotations": {certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Annotations: manyKeys(5, 1000)}, Spec: request}, more},
 		"finalizers":  {certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Finalizers: []string{"example.com/stay"}}, Spec: request}, marks},
 		"an owner":    {certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{owner}}, Spec: request}, marks},
 		"managed fields": {certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{
-			ManagedFields: []metav1.ManagedFieldsEntry{fieldsOf("other", certificatesv1.SchemeGroupVersion.String(), 1_000_000)},
+			ManagedFields: []metav1.ManagedFieldsEntry{fieldsOf("other", certificatesv1.SchemeGroupVersion.String(), 9_000)},
 		}, Spec: request}, "no metadata.managedFields but his own"},
-		"a request": {certificatesv1.CertificateSigningRequest{Spec: large}, "at most 16384 bytes"},
+		"a request": {certificatesv1.CertificateSigningRequest{Spec: large}, "at most 8192 bytes"},
 	} {
 		c.csr.GenerateName = "asked-"
 		metav1.SetMetaDataLabel(&c.csr.ObjectMeta, clusterv1.LabelClusterName, "asked")
@@ -99,7 +99,7 @@ func joinsWithMegabytes(t *testing.T, h *hub) {
 		"the account of agents": h.clientOf(t, account), "a bootstrap token": h.clientOf(t, joiner, clusterv1.GroupBootstrappers), "an agent": h.agent(t, "canary"),
 	} {
 		csr := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{GenerateName: "asked-"}, Spec: large}
-		refusedWith(t, "a large certificate request of "+what+" without a label", by.Create(t.Context(), csr), "at most 16384 bytes")
+		refusedWith(t, "a large certificate request of "+what+" without a label", by.Create(t.Context(), csr), "at most 8192 bytes")
 	}
 	for label, allowed := range map[string]bool{"canary": true, "asked": false} {
 		csr := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{GenerateName: "asked-"}, Spec: request}

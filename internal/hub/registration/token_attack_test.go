@@ -40,6 +40,21 @@ func TestBoundTokens(t *testing.T) {
 	t.Run("another holder asks for a cluster that is about to join", func(t *testing.T) {
 		h.refused(t, h.ask(t, edge, subjectOf("edge-1", "intruder"), "edge-1", nil), policy.ReasonClusterJoined)
 	})
+	t.Run("the one that is about to join asks again, under other names", func(t *testing.T) {
+		h.create(t, cluster("edge-many", false))
+		key := newKey(t)
+		h.approved(t, h.askFor(t, edge, key, subjectOf("edge-many", "one"), "edge-many", nil))
+		h.eventually(t, "the controllers know", func(ctx context.Context) (bool, error) {
+			mc := &clusterv1.ManagedCluster{}
+			err := h.cached.Get(ctx, client.ObjectKey{Name: "edge-many"}, mc)
+			return mc.Annotations[clusterv1.AnnotationAgents] == "one", err
+		})
+		h.refused(t, h.askFor(t, edge, key, subjectOf("edge-many", "two"), "edge-many", nil), policy.ReasonClusterJoined)
+		h.approved(t, h.askFor(t, edge, key, subjectOf("edge-many", "one"), "edge-many", nil))
+		if agents := h.get(t, "edge-many").Annotations[clusterv1.AnnotationAgents]; agents != "one" {
+			t.Errorf("the permissions are for the agents %q", agents)
+		}
+	})
 	t.Run("another holder asks for a cluster that has joined and is silent", func(t *testing.T) {
 		h.create(t, cluster("edge-2", false))
 		h.approved(t, h.ask(t, edge, subjectOf("edge-2", "one"), "edge-2", nil))

@@ -25,6 +25,13 @@ func (a AgentNames) NamedAgents() []string {
 // HasAgent reports whether an agent is named. AnyAgent names none.
 func (a AgentNames) HasAgent(agent string) bool { return slices.Contains(a.NamedAgents(), agent) }
 
+// allowsAgain reports whether an agent may be one whose request was approved before: it is
+// named, or nobody is.
+func (a AgentNames) allowsAgain(agent string) bool {
+	named := a.NamedAgents()
+	return len(named) == 0 || slices.Contains(named, agent)
+}
+
 // HasAnyAgent reports whether AnyAgent is among them.
 func (a AgentNames) HasAnyAgent() bool { return slices.Contains(a.validEntries(), AnyAgent) }
 

@@ -104,6 +104,8 @@ type ClusterFacts struct {
 	Requester string
 	// Key is the KeyFingerprint of the public key in that request, if that is known.
 	Key string
+	// Agents are those that have got a certificate of the cluster.
+	Agents AgentNames
 	// Set is the ManagedClusterSet that it is in, or is to be in.
 	Set string
 }
@@ -243,13 +245,14 @@ func (d RequestDecision) decideFirst(request SigningRequest, cluster ClusterFact
 // decideRepeated decides about a first request by the user whose request was approved
 // before. What tells the agent from others with the same credential is its key, but
 // once it has joined, nobody gets another certificate while it lives. Its name tells
-// nothing: all who have the credential can read it.
+// nothing: all who have the credential can read it. But each name is a user of its own, so
+// one key does not get certificates for several.
 func (d RequestDecision) decideRepeated(request SigningRequest, cluster ClusterFacts, named bool) RequestDecision {
 	name := request.ClusterLabel
 	switch {
 	case named && cluster.Joined && cluster.Alive:
 		return d.refuseWhileAlive(name)
-	case d.Key == cluster.Key && (named || !cluster.Joined):
+	case d.Key == cluster.Key && cluster.Agents.allowsAgain(d.Agent) && (named || !cluster.Joined):
 		return d.withVerdict(Approve, ReasonApproved, fmt.Sprintf("agent %q of cluster %q requests its certificate again, with the same key", d.Agent, name))
 	case named && cluster.Alive:
 		return d.refuseWhileAlive(name)

@@ -475,6 +475,14 @@ func TestTokens(t *testing.T) {
 			reason: "the approval failed after the acceptance", groups: []string{forEast, autoAccept},
 			cluster: taken(key), sameKey: true, want: approve,
 		},
+		"the same key in the name of another agent": {
+			reason: "each agent is a user of its own, with requests of its own", groups: []string{forEast, autoAccept},
+			cluster: policy.ClusterFacts{Exists: true, Accepted: true, Requester: stranger, Agents: "another"}, sameKey: true, want: joined,
+		},
+		"the same key in the name of the agent that is noted": {
+			groups: []string{forEast, autoAccept}, sameKey: true, want: approve,
+			cluster: policy.ClusterFacts{Exists: true, Accepted: true, Requester: stranger, Agents: "*,one"},
+		},
 		"another holder of the token, before the first has joined": {
 			reason: "one cluster, one agent", groups: []string{forEast, autoAccept}, cluster: taken(key), want: joined,
 		},
@@ -633,6 +641,17 @@ func mayBeApproved(kind policy.CertificateKind, request policy.SigningRequest, f
 		return request.Username == bootstrapper && !facts.Denied && !facts.Joined && !facts.Alive
 	default:
 		return true
+	}
+}
+
+// TestOneKeyIsOneAgent is about a named user, for whom the same key counts after the join as well.
+func TestOneKeyIsOneAgent(t *testing.T) {
+	request, automatic := first(t), policy.AutoApproval{Users: []string{bootstrapper}}
+	for agents, want := range map[policy.AgentNames]policy.RequestVerdict{"": policy.Approve, "*": policy.Approve, "one": policy.Approve, "zero": policy.Refuse, "zero,*": policy.Refuse} {
+		cluster := rejoining(func(c *policy.ClusterFacts) { c.Key, c.Agents = keyOf(t, request), agents })
+		if got := policy.DecideRequest(request, cluster, automatic); got.Verdict != want {
+			t.Errorf("where the agents %q are known, agent one gets %s (%s), want %s", agents, got.Verdict, got.Message, want)
+		}
 	}
 }
 

@@ -25,7 +25,7 @@ import (
 
 // RequestBytesMax is the size up to which a request is read at all. An agent's
 // has less than 1 KiB.
-const RequestBytesMax = 16 << 10
+const RequestBytesMax = 8 << 10
 
 // rsaBitsMin is the size from which on an RSA key is taken for safe.
 const rsaBitsMin = 2048

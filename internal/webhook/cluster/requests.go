@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -33,9 +34,9 @@ import (
 // +kubebuilder:rbac:groups=certificates.k8s.io,resources=certificatesigningrequests,verbs=list;watch
 
 const (
-	// requestsOfAgentMax is how many certificate requests of one agent may wait, those
-	// that it makes for add-ons included.
-	requestsOfAgentMax = 10 * clusterv1.CSRsPerAgentMax
+	// requestsOfAgentsMax is how many certificate requests of the agents of one cluster there
+	// may be, those that they make for add-ons included.
+	requestsOfAgentsMax = 4 * clusterv1.CSRsPerAgentMax
 	// requestsForClusterMax is how many requests in the name of one cluster may wait that
 	// its agents have not made. Agents of Open Cluster Management renew no certificate
 	// while clusterv1.CSRsPerAgentMax requests in the name of their cluster wait.
@@ -50,12 +51,28 @@ const keyOfJoiners = "joiners"
 
 func keyOfUser(user string) string       { return "user/" + user }
 func keyOfCluster(cluster string) string { return "cluster/" + cluster }
+func keyOfAgents(group string) string    { return "agents/" + group }
+
+// keyOfRequester is the key for which a request counts because of who makes it. Agents of one
+// cluster share one: a cluster may have any number of them, each of which is a user.
+func keyOfRequester(user string, groups []string) string {
+	if !slices.Contains(groups, clusterv1.GroupManagedClusters) {
+		return keyOfUser(user)
+	}
+	ofCluster := slices.IndexFunc(groups, func(group string) bool {
+		return group != clusterv1.GroupManagedClusters && strings.HasPrefix(group, clusterv1.UserPrefix)
+	})
+	if ofCluster < 0 {
+		return keyOfAgents(user)
+	}
+	return keyOfAgents(groups[ofCluster])
+}
 
 // requestLimiter refuses certificate requests of clusters, and of those who may ask to
-// join, while too many of them wait: nothing but the API server's own cleaning up, after a
-// day, makes them fewer. Which requests it is asked about is said in its configuration; it
-// is never asked about those of kubelets and of others who have nothing to do with
-// clusters.
+// join, while there are too many of them: nothing but the API server's own cleaning up, of
+// those that wait after a day and of others after an hour, makes them fewer. Which requests
+// it is asked about is said in its configuration; it is never asked about those of kubelets
+// and of others who have nothing to do with clusters.
 type requestLimiter struct {
 	tally  *waitTally
 	access access.Reviewer
@@ -80,21 +97,37 @@ func newRequestLimiter(ctx context.Context, clients kubernetes.Interface, review
 	}
 }
 
-// keepRequest keeps the name of a request, and while it waits what it counts for.
+// keepRequest keeps the name of a request, and what it counts for: while it waits, and until it is
+// gone where nobody but the hub may have looked at it.
 func keepRequest(object any) (any, error) {
 	full, is := object.(*certificatesv1.CertificateSigningRequest)
 	if !is {
 		return object, nil
 	}
+	keys := tallyKeysOf(full, full.Spec.Username, full.Spec.Groups)
 	if len(full.Status.Conditions) > 0 { // it is approved, denied or has failed
-		return keepTallyKeys(full.ObjectMeta), nil
+		keys = slices.DeleteFunc(keys, func(key string) bool { return !countsDecided(full, key) })
 	}
-	return keepTallyKeys(full.ObjectMeta, tallyKeysOf(full, full.Spec.Username, full.Spec.Groups)...), nil
+	return keepTallyKeys(full.ObjectMeta, keys...), nil
+}
+
+// countsDecided reports whether a request that is decided about counts for a key as one that
+// waits does: those of agents, which the hub approves by itself as renewals, and the first
+// requests that it has approved by itself because of a bootstrap token.
+func countsDecided(csr *certificatesv1.CertificateSigningRequest, key string) bool {
+	return key == keyOfRequester(csr.Spec.Username, csr.Spec.Groups) &&
+		(key != keyOfUser(csr.Spec.Username) || boundtoken.IsTokenUser(csr.Spec.Username) && isApprovedByHub(csr))
+}
+
+func isApprovedByHub(csr *certificatesv1.CertificateSigningRequest) bool {
+	return slices.ContainsFunc(csr.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
+		return c.Type == certificatesv1.CertificateApproved && c.Reason == clusterv1.CSRReasonAutoApproved
+	})
 }
 
 // tallyKeysOf returns what a request of a user counts for while it waits.
 func tallyKeysOf(csr *certificatesv1.CertificateSigningRequest, user string, groups []string) []string {
-	keys := []string{keyOfUser(user)}
+	keys := []string{keyOfRequester(user, groups)}
 	cluster := csr.Labels[clusterv1.LabelClusterName]
 	if !slices.Contains(groups, clusterv1.GroupManagedClusters) && (cluster != "" || slices.Contains(groups, clusterv1.GroupBootstrappers)) {
 		keys = append(keys, keyOfJoiners)
@@ -105,14 +138,14 @@ func tallyKeysOf(csr *certificatesv1.CertificateSigningRequest, user string, gro
 	return keys
 }
 
-// requestBounds returns how many requests may wait that count for what this one does.
+// requestBounds returns how many requests there may be that count for what this one does.
 func (l *requestLimiter) requestBounds(csr *certificatesv1.CertificateSigningRequest, user authenticationv1.UserInfo) []tallyBound {
-	agent := slices.Contains(user.Groups, clusterv1.GroupManagedClusters)
+	agents := slices.Contains(user.Groups, clusterv1.GroupManagedClusters)
 	var bounds []tallyBound
 	for _, key := range tallyKeysOf(csr, user.Username, user.Groups) {
 		switch limit := l.perUser; {
-		case key == keyOfUser(user.Username) && agent:
-			bounds = append(bounds, tallyBound{key, requestsOfAgentMax})
+		case agents && key == keyOfRequester(user.Username, user.Groups):
+			bounds = append(bounds, tallyBound{key, requestsOfAgentsMax})
 		case key == keyOfCluster(csr.Labels[clusterv1.LabelClusterName]):
 			bounds = append(bounds, tallyBound{key, requestsForClusterMax})
 		case limit == 0:
@@ -149,7 +182,7 @@ func (l *requestLimiter) Handle(ctx context.Context, request admission.Request) 
 }
 
 // checkWaitingLimit refuses a request in the name of a cluster that the token of its user is not for, which
-// would count for the cluster, and any request if there are enough that wait. Who may accept
+// would count for the cluster, and any request if there are enough of its kind. Who may accept
 // its cluster could approve them instead, and is not limited.
 func (l *requestLimiter) checkWaitingLimit(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, request admission.Request) error {
 	cluster := csr.Labels[clusterv1.LabelClusterName]
@@ -169,15 +202,27 @@ func (l *requestLimiter) checkWaitingLimit(ctx context.Context, csr *certificate
 	if exceeded == nil {
 		return nil
 	}
-	whose := fmt.Sprintf("of user %q", request.UserInfo.Username)
+	return requirePermission(ctx, l.access, acceptAttributes(cluster), func(missing error) error {
+		return refused(fmt.Errorf("%s; creating more requires a permission: %w", describeExcess(*exceeded, cluster, request.UserInfo), missing))
+	})
+}
+
+// describeExcess says what there are enough of, and what to do about it.
+func describeExcess(exceeded tallyBound, cluster string, user authenticationv1.UserInfo) string {
+	const advice = "wait for approval, and there may not be more: approve, deny or delete some of them, which \"kubectl get csr\" lists"
 	switch exceeded.key {
 	case keyOfJoiners:
-		whose = "of all who ask to join"
+		return fmt.Sprintf("%d certificate requests of all who ask to join %s", exceeded.limit, advice)
 	case keyOfCluster(cluster):
-		whose = fmt.Sprintf("in the name of cluster %q, which its agents have not made,", cluster)
+		return fmt.Sprintf("%d certificate requests in the name of cluster %q, which its agents have not made, %s", exceeded.limit, cluster, advice)
+	case keyOfUser(user.Username):
+		counted := ""
+		if boundtoken.IsTokenUser(user.Username) {
+			counted = ". Those that the hub has approved automatically count, too, until the API server forgets them in an hour or two"
+		}
+		return fmt.Sprintf("%d certificate requests of user %q %s%s", exceeded.limit, user.Username, advice, counted)
+	default:
+		return fmt.Sprintf("there are %d certificate requests of the agents of user %q's cluster, and there may not be more: delete some of them, which "+
+			"\"kubectl get csr\" lists, or wait until the API server forgets those that are decided about in an hour or two", exceeded.limit, user.Username)
 	}
-	return requirePermission(ctx, l.access, acceptAttributes(cluster), func(missing error) error {
-		return refused(fmt.Errorf("%d certificate requests %s wait for approval, and there may not be more: approve, deny or delete some of them, "+
-			"which \"kubectl get csr\" lists; creating more requires a permission: %w", exceeded.limit, whose, missing))
-	})
 }

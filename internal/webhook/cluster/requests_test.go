@@ -86,12 +86,19 @@ func (l limiter) asks(by requester, name, cluster string) string {
 	return response.Result.Message
 }
 
+// byTheHub says that the hub has approved a request by itself.
+const byTheHub certificatesv1.RequestConditionType = "ByTheHub"
+
 // shows has the informer show a request, with a condition if it is decided about.
 func (l limiter) shows(by requester, name, cluster string, decided ...certificatesv1.RequestConditionType) {
 	l.t.Helper()
 	csr := csrOf(name, cluster)
 	csr.Spec.Username, csr.Spec.Groups = by.user, by.groups
 	for _, kind := range decided {
+		if kind == byTheHub {
+			csr.Status.Conditions[0].Reason = clusterv1.CSRReasonAutoApproved
+			continue
+		}
 		csr.Status.Conditions = append(csr.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{Type: kind})
 	}
 	kept, err := keepRequest(csr)
@@ -179,13 +186,38 @@ func TestABoundTokenFillsNoOtherName(t *testing.T) {
 	l.wants("", l.asks(edge, "prod-1b", "prod-1"))
 }
 
-func TestRequestsOfAnAgentAreLimited(t *testing.T) {
+// TestRequestsOfTheAgentsOfAClusterAreLimited has agents of one cluster, of which there may be any number,
+// make requests that the hub approves as renewals, and others.
+func TestRequestsOfTheAgentsOfAClusterAreLimited(t *testing.T) {
 	l := newLimiter(t, 0, false) // whatever the limit of others is
-	for i := range requestsOfAgentMax {
-		l.wants("", l.asks(agentNamed("c", "one"), fmt.Sprint("c-", i), "c"))
+	for i := range requestsOfAgentsMax {
+		by, name := agentNamed("c", fmt.Sprint("agent-", i%7)), fmt.Sprint("c-", i)
+		l.wants("", l.asks(by, name, "c"))
+		l.shows(by, name, "c", []certificatesv1.RequestConditionType{certificatesv1.CertificateApproved}[:i%2]...)
 	}
-	l.wants("100 certificate requests of user", l.asks(agentNamed("c", "one"), "more", "c"))
-	l.wants("", l.asks(agentNamed("c", "two"), "other", "c"))
+	l.wants("there are 40 certificate requests of the agents", l.asks(agentNamed("c", "agent-0"), "more", "c"))
+	l.wants("there are 40 certificate requests of the agents", l.asks(agentNamed("c", "new"), "more", ""))
+	l.wants("", l.asks(agentNamed("d", "agent-0"), "other", "d"))
+}
+
+// TestWhatTheHubApprovesForATokenCounts has a token whose clusters the hub accepts by itself ask again and
+// again, for which no administrator has looked at anything.
+func TestWhatTheHubApprovesForATokenCounts(t *testing.T) {
+	l := newLimiter(t, 3, false)
+	named := requester{user: "system:serviceaccount:open-cluster-management:agent-registration-bootstrap"}
+	for i := range 3 {
+		for who, by := range map[string]requester{"t": token("edge00"), "n": named} {
+			name := fmt.Sprint(who, "-", i)
+			l.wants("", l.asks(by, name, name))
+			l.shows(by, name, name, certificatesv1.CertificateApproved, byTheHub)
+		}
+	}
+	l.wants("Those that the hub has approved automatically count, too", l.asks(token("edge00"), "more", "more"))
+	l.wants("", l.asks(named, "many-join-with-it", "n-3"))
+	if err := l.tally.shown.Delete(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "t-0"}}); err != nil {
+		t.Fatal(err)
+	}
+	l.wants("", l.asks(token("edge00"), "later", "later"))
 }
 
 // TestAFloodOfRequestsIsBounded makes more requests at once than the informer shows

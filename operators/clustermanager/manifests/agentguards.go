@@ -224,6 +224,7 @@ func JoinGuard(h Hub) []render.Object {
 		"'" + fleetv1alpha1.AnnotationHubURL + "'", "'" + fleetv1alpha1.AnnotationAgentID + "'", "'" + corev1.LastAppliedConfigAnnotation + "'",
 		"'" + clusterv1.AnnotationAwaitingAcceptance + "'",
 	}
+	const atMost = "(request.resource.group == '" + certificatesv1.GroupName + "' ? %d : %d)" // of a certificate request fewer: one cluster may have many
 	return render.AdmissionPolicy(h.resourceMeta(JoinGuardName).InNamespace(""), admissionv1ac.ValidatingAdmissionPolicySpec().
 		WithMatchConstraints(admissionv1ac.MatchResources().WithResourceRules(
 			render.AdmissionRule(clusterv1.GroupName, []string{"managedclusters"}, admissionv1.Create),
@@ -237,13 +238,13 @@ func JoinGuard(h Hub) []render.Object {
 				WithExpression("object.metadata.?finalizers.orValue([]).size() == 0 && object.metadata.?ownerReferences.orValue([]).size() == 0").
 				WithMessage("who asks to join may set neither finalizers nor owners"),
 			admissionv1ac.Validation().
-				WithExpression(fmt.Sprintf("object.metadata.?labels.orValue({}).size() <= 64 && object.metadata.?annotations.orValue({}).size() <= 64 && %s + %s <= %d",
-					bytesOfMap("labels"), bytesOfMap("annotations"), 32<<10)).
-				WithMessage("who asks to join may set at most 64 labels and 64 annotations, of together at most 32768 bytes"),
+				WithExpression(fmt.Sprintf("object.metadata.?labels.orValue({}).size() <= 64 && object.metadata.?annotations.orValue({}).size() <= 64 && %s + %s <= "+atMost,
+					bytesOfMap("labels"), bytesOfMap("annotations"), 4<<10, 32<<10)).
+				WithMessage("who asks to join may set at most 64 labels and 64 annotations, of together at most 32768 bytes, and 4096 in a certificate request"),
 			admissionv1ac.Validation().
-				WithExpression(fmt.Sprintf("object.metadata.?managedFields.orValue([]).size() <= 1 && %s <= %d", bytesOfFields("object"), 64<<10)).
-				WithMessage("who asks to join may set no metadata.managedFields but his own entry, of at most 65536 bytes"),
-			joinRule(certificatesv1.GroupName, "the certificate request of a cluster has at most 16384 bytes", "object.spec.request.size() <= %d", 16<<10),
+				WithExpression(fmt.Sprintf("object.metadata.?managedFields.orValue([]).size() <= 1 && %s <= "+atMost, bytesOfFields("object"), 8<<10, 64<<10)).
+				WithMessage("who asks to join may set no metadata.managedFields but his own entry, of at most 65536 bytes, and 8192 in a certificate request"),
+			joinRule(certificatesv1.GroupName, "the certificate request of a cluster has at most 8192 bytes", "object.spec.request.size() <= %d", 8<<10),
 			// API servers take any text for a name, and for what a name is generated from.
 			joinRule(certificatesv1.GroupName, "metadata.name and metadata.generateName of the certificate request of a cluster have at most 253 characters, "+
 				"which are a-z, 0-9, - and . and begin with a letter or digit",

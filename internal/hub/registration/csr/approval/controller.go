@@ -250,6 +250,7 @@ func clusterFacts(mc *clusterv1.ManagedCluster, exists bool) policy.ClusterFacts
 		WaitsFor:  clusterv1.AwaitingMarkOf(mc),
 		Requester: mc.Annotations[clusterv1.AnnotationJoinRequestedBy],
 		Key:       mc.Annotations[clusterv1.AnnotationJoinKey],
+		Agents:    policy.AgentNames(mc.Annotations[clusterv1.AnnotationAgents]),
 		Set:       mc.Labels[clusterv1.LabelClusterSet],
 	}
 }
