@@ -135,22 +135,20 @@ func FromCluster(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.Cl
 	}
 	pinned := PinnedClaims(cluster)
 	claims := claimsWithPinned(cluster, pinned)
-	c := Cluster{
-		Name:    cmp.Or(cluster.Name, connection.Name),
-		Created: cluster.CreationTimestamp.Time, Deleting: !cluster.DeletionTimestamp.IsZero(),
-		Accepted: cluster.Spec.HubAcceptsClient, Admission: acceptanceOf(cluster), agentLabels: agentlabels.AllowedOf(cluster),
-		Joined: meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionJoined),
-		Mode:   modeOf(connection),
-		Held:   connection.Identity(), Claimed: cmp.Or(ClaimedIdentity(cluster), connection.Status.ID), property: claims[clusterv1alpha1.ClaimID],
-		Version:       cmp.Or(cluster.Status.Version.Kubernetes, connection.Status.KubernetesVersion, claims[clusterv1alpha1.ClaimKubeVersion]),
-		Zones:         connection.Spec.Zones,
-		Region:        cmp.Or(connection.Spec.Region, pinned[claimRegion], connection.Status.Region, claims[claimRegion], cluster.Labels[labelRegion]),
-		Provider:      cmp.Or(connection.Spec.Provider, pinned[clusterv1alpha1.ClaimPlatform], connection.Status.Provider, claims[clusterv1alpha1.ClaimPlatform]),
-		GroupVersions: len(connection.Status.APIEnablements),
-		Labels:        cluster.Labels, Claims: claims,
-		Taints: taintsOf(cluster), Allocatable: allocatableOf(cluster),
-		fields: fieldsOf(cluster),
-	}
+	c := IdentityFromCluster(cluster, connection)
+	c.agentLabels = agentlabels.AllowedOf(cluster)
+	c.Joined = meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionJoined)
+	c.property = claims[clusterv1alpha1.ClaimID]
+	c.Version = cmp.Or(cluster.Status.Version.Kubernetes, connection.Status.KubernetesVersion, claims[clusterv1alpha1.ClaimKubeVersion])
+	c.Zones = connection.Spec.Zones
+	c.Region = cmp.Or(connection.Spec.Region, pinned[claimRegion], connection.Status.Region, claims[claimRegion], cluster.Labels[labelRegion])
+	c.Provider = cmp.Or(connection.Spec.Provider, pinned[clusterv1alpha1.ClaimPlatform], connection.Status.Provider, claims[clusterv1alpha1.ClaimPlatform])
+	c.GroupVersions = len(connection.Status.APIEnablements)
+	c.Labels = cluster.Labels
+	c.Claims = claims
+	c.Taints = taintsOf(cluster)
+	c.Allocatable = allocatableOf(cluster)
+	c.fields = fieldsOf(cluster)
 	if available := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable); available != nil {
 		c.Available = available.Status
 		c.AvailableSince = available.LastTransitionTime.Time
@@ -170,6 +168,25 @@ func FromCluster(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.Cl
 		c.Resources += len(served.Resources)
 	}
 	return c
+}
+
+// IdentityFromCluster returns of what is known about a cluster only who it is and whether it is in the
+// fleet, which is what FirstOfIdentity and MayShare ask for. Unlike FromCluster, it takes no
+// longer where a cluster says much of itself. Either may be nil.
+func IdentityFromCluster(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.ClusterConnection) Cluster {
+	if cluster == nil {
+		cluster = &clusterv1.ManagedCluster{}
+	}
+	if connection == nil {
+		connection = &fleetv1alpha1.ClusterConnection{}
+	}
+	return Cluster{
+		Name:    cmp.Or(cluster.Name, connection.Name),
+		Created: cluster.CreationTimestamp.Time, Deleting: !cluster.DeletionTimestamp.IsZero(),
+		Accepted: cluster.Spec.HubAcceptsClient, Admission: acceptanceOf(cluster),
+		Mode: modeOf(connection),
+		Held: connection.Identity(), Claimed: cmp.Or(ClaimedIdentity(cluster), connection.Status.ID),
+	}
 }
 
 // distinctZones returns the first zonesMax zones, each once: whoever chooses clusters by zones

@@ -106,7 +106,7 @@ func (f Fleet) FirstOfIdentity(identity string, mine Cluster) (first Cluster, fo
 		return Cluster{}, false
 	}
 	for _, other := range f.clusters {
-		if other.Name != mine.Name && other.Claimed == identity && other.awaitsAcceptance() && other.createdBefore(mine) && (!found || other.createdBefore(first)) {
+		if other.Name != mine.Name && other.Claimed == identity && other.AwaitsAcceptance() && other.createdBefore(mine) && (!found || other.createdBefore(first)) {
 			first = *other
 			found = true
 		}
@@ -122,9 +122,9 @@ func MayShare(a, b Cluster) bool { return a.Mode == Pull && b.Mode == Pull }
 // isInFleet reports whether the cluster is in the fleet.
 func (c Cluster) isInFleet() bool { return c.Accepted && c.Admission == Admitted }
 
-// awaitsAcceptance reports whether the cluster is about to be admitted, or would be if it
+// AwaitsAcceptance reports whether the cluster is about to be admitted, or would be if it
 // were not there already.
-func (c Cluster) awaitsAcceptance() bool {
+func (c Cluster) AwaitsAcceptance() bool {
 	return c.Accepted && !c.Deleting && (c.Admission == Undecided || c.Admission == Twin)
 }
 

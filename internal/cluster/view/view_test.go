@@ -208,3 +208,16 @@ func TestTheSameClusterUnderOtherNames(t *testing.T) {
 		t.Error("there is a cluster that nobody added")
 	}
 }
+
+// TestWhoAClusterIsCostsNothing is about a cluster that says much of itself: of many that are the same
+// cluster, each may be looked at whenever one of them changes.
+func TestWhoAClusterIsCostsNothing(t *testing.T) {
+	mc := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "one", Annotations: map[string]string{clusterv1.AnnotationClusterUID: "uid"}}}
+	for i := range 2000 {
+		mc.Status.ClusterClaims = append(mc.Status.ClusterClaims, clusterv1.ManagedClusterClaim{Name: fmt.Sprint(i)})
+	}
+	var got Cluster
+	if allocated := testing.AllocsPerRun(10, func() { got = IdentityFromCluster(mc, nil) }); allocated > 1 || got.Claimed != "uid" {
+		t.Errorf("to know that the cluster is %q takes %v allocations", got.Claimed, allocated)
+	}
+}

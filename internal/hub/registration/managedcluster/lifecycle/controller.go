@@ -37,6 +37,10 @@ const (
 	// namespaceRetry is when a namespace that is not ours is looked at again,
 	// which is not watched.
 	namespaceRetry = time.Minute
+	// twinRetry is when a cluster is looked at again that is there already under another name:
+	// that the other one leaves the fleet is watched, that an administrator gives it another
+	// identity is not.
+	twinRetry = 10 * time.Minute
 )
 
 // ResourceCollector deletes what a cluster leaves in its namespace and tells what
@@ -169,7 +173,7 @@ func (c *ClusterLifecycleController) acceptCluster(ctx context.Context, mc *clus
 	setAccepted(mc, metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted, message)
 	setDuplicate(mc, is)
 	if is.first != "" {
-		return ctrl.Result{RequeueAfter: namespaceRetry}, nil
+		return ctrl.Result{RequeueAfter: twinRetry}, nil
 	}
 	return ctrl.Result{}, nil
 }

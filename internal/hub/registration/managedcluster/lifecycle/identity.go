@@ -7,8 +7,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -33,7 +31,7 @@ import (
 // Indexes of the cache.
 const (
 	byIdentity = "identity"  // ClusterConnections by who the hub holds their clusters for
-	byClaim    = "clusterID" // ManagedClusters by what their agents say
+	byClaim    = "clusterID" // ManagedClusters that wait to be let in, by what their agents say
 )
 
 // index is one of them.
@@ -53,14 +51,17 @@ func indexes(connections bool) []index {
 	}
 	list := []index{{&clusterv1.ManagedCluster{}, byClaim, func(obj client.Object) []string {
 		mc, _ := obj.(*clusterv1.ManagedCluster)
-		return one(view.FromCluster(mc, nil).Claimed)
+		if c := view.IdentityFromCluster(mc, nil); c.AwaitsAcceptance() {
+			return one(c.Claimed)
+		}
+		return nil // it does not matter what it says, and any number may say the same
 	}}}
 	if !connections {
 		return list
 	}
 	return append(list, index{&fleetv1alpha1.ClusterConnection{}, byIdentity, func(obj client.Object) []string {
 		connection, _ := obj.(*fleetv1alpha1.ClusterConnection)
-		return one(view.FromCluster(nil, connection).Held)
+		return one(connection.Identity())
 	}})
 }
 
@@ -115,7 +116,7 @@ func (c *ClusterLifecycleController) identify(ctx context.Context, mc *clusterv1
 	if err != nil {
 		return clusterStanding{}, err
 	}
-	mine := view.FromCluster(mc, connection)
+	mine := view.IdentityFromCluster(mc, connection)
 	if mine.Mode == view.Push {
 		return clusterStanding{}, nil // the push agent sees for itself
 	}
@@ -123,11 +124,11 @@ func (c *ClusterLifecycleController) identify(ctx context.Context, mc *clusterv1
 	if id == "" {
 		return clusterStanding{}, nil
 	}
-	others, err := c.identityClaimants(ctx, id)
+	first, found, err := c.firstOfIdentity(ctx, id, mine)
 	if err != nil {
 		return clusterStanding{}, err
 	}
-	if first, found := others.FirstOfIdentity(id, mine); found {
+	if found {
 		return clusterStanding{id: id, first: first.Name, excluded: c.Unique || !view.MayShare(first, mine)}, nil
 	}
 	holder := c.holders.takeIdentity(id, mc.Name, func(name string) bool {
@@ -140,44 +141,68 @@ func (c *ClusterLifecycleController) identify(ctx context.Context, mc *clusterv1
 	return clusterStanding{id: id}, nil
 }
 
-// identityClaimants returns the clusters that have an identity or say so.
-func (c *ClusterLifecycleController) identityClaimants(ctx context.Context, id string) (view.Fleet, error) {
+// firstOfIdentity returns the cluster that was there as the one of an identity before the given one: one that
+// has it, or else one of those that wait and say so. Whoever joins may have any number of clusters say
+// so, each of which asks this, so the latter are looked at only where nobody has it, and not whole.
+func (c *ClusterLifecycleController) firstOfIdentity(ctx context.Context, id string, mine view.Cluster) (view.Cluster, bool, error) {
+	others, err := c.clustersHeldFor(ctx, id)
+	if err != nil {
+		return view.Cluster{}, false, err
+	}
+	first, found := view.NewFleet(others...).FirstOfIdentity(id, mine)
+	if mine.Admission == view.Admitted || found && first.Admission == view.Admitted {
+		return first, found, nil
+	}
+	waiting := &clusterv1.ManagedClusterList{}
+	if err := c.Client.List(ctx, waiting, client.MatchingFields{byClaim: id}, client.UnsafeDisableDeepCopy); err != nil {
+		return view.Cluster{}, false, fmt.Errorf("listing ManagedClusters of cluster %s: %w", id, err)
+	}
+	claimants := map[string]*clusterv1.ManagedCluster{}
+	for i := range waiting.Items {
+		claimants[waiting.Items[i].Name] = &waiting.Items[i]
+	}
+	for _, held := range others {
+		delete(claimants, held.Name)
+	}
+	for _, mc := range claimants {
+		others = append(others, view.IdentityFromCluster(mc, nil))
+	}
+	first, found = view.NewFleet(others...).FirstOfIdentity(id, mine)
+	if mc, claims := claimants[first.Name]; found && claims { // its connection says who dials
+		connection, err := c.writer.getConnection(ctx, first.Name)
+		return view.IdentityFromCluster(mc, connection), true, err
+	}
+	return first, found, nil
+}
+
+// clustersHeldFor returns the clusters that the hub holds for the one of an identity.
+func (c *ClusterLifecycleController) clustersHeldFor(ctx context.Context, id string) ([]view.Cluster, error) {
+	if !c.writer.keepsConnections() {
+		return nil, nil
+	}
 	connections := &fleetv1alpha1.ClusterConnectionList{}
-	claims := &clusterv1.ManagedClusterList{}
-	if c.writer.keepsConnections() {
-		if err := c.Client.List(ctx, connections, client.MatchingFields{byIdentity: id}, client.UnsafeDisableDeepCopy); err != nil {
-			return view.Fleet{}, fmt.Errorf("listing ClusterConnections of cluster %s: %w", id, err)
-		}
+	if err := c.Client.List(ctx, connections, client.MatchingFields{byIdentity: id}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing ClusterConnections of cluster %s: %w", id, err)
 	}
-	if err := c.Client.List(ctx, claims, client.MatchingFields{byClaim: id}, client.UnsafeDisableDeepCopy); err != nil {
-		return view.Fleet{}, fmt.Errorf("listing ManagedClusters of cluster %s: %w", id, err)
-	}
-	found := map[string]view.Cluster{}
-	for i := range claims.Items {
-		connection, err := c.writer.getConnection(ctx, claims.Items[i].Name)
-		if err != nil {
-			return view.Fleet{}, err
-		}
-		found[claims.Items[i].Name] = view.FromCluster(&claims.Items[i], connection)
-	}
+	var holders []view.Cluster
 	for i := range connections.Items {
 		held := &clusterv1.ManagedCluster{}
 		err := c.Client.Get(ctx, client.ObjectKeyFromObject(&connections.Items[i]), held)
 		if client.IgnoreNotFound(err) != nil {
-			return view.Fleet{}, fmt.Errorf("reading ManagedCluster %q: %w", connections.Items[i].Name, err)
+			return nil, fmt.Errorf("reading ManagedCluster %q: %w", connections.Items[i].Name, err)
 		}
 		if err == nil {
-			found[held.Name] = view.FromCluster(held, &connections.Items[i])
+			holders = append(holders, view.IdentityFromCluster(held, &connections.Items[i]))
 		}
 	}
-	return view.NewFleet(slices.Collect(maps.Values(found))...), nil
+	return holders, nil
 }
 
 // refuseTwin leaves a cluster outside that is there already under another name.
 func (c *ClusterLifecycleController) refuseTwin(ctx context.Context, mc *clusterv1.ManagedCluster, s clusterStanding) (ctrl.Result, error) {
 	setAccepted(mc, metav1.ConditionFalse, clusterv1.ManagedClusterReasonAlreadyJoined, fmt.Sprintf(
 		"this cluster (UID of its kube-system namespace: %s) has already joined under the name %q; delete one of the two ManagedClusters", s.id, s.first))
-	return ctrl.Result{RequeueAfter: namespaceRetry}, c.writer.reduceAccess(ctx, mc, true)
+	return ctrl.Result{RequeueAfter: twinRetry}, c.writer.reduceAccess(ctx, mc, true)
 }
 
 // twinClusters returns the clusters that wait for another one to go, or stand behind it.
@@ -189,7 +214,7 @@ func (c *ClusterLifecycleController) twinClusters(ctx context.Context, _ client.
 	var requests []reconcile.Request
 	for i := range clusters.Items {
 		mc := &clusters.Items[i]
-		if view.FromCluster(mc, nil).Admission == view.Twin ||
+		if view.IdentityFromCluster(mc, nil).Admission == view.Twin ||
 			meta.IsStatusConditionTrue(mc.Status.Conditions, clusterv1.ManagedClusterConditionDuplicateIdentity) {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(mc)})
 		}

@@ -4,15 +4,18 @@
 package lifecycle
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
@@ -105,6 +108,44 @@ func TestWhoIsFirstOfTwoThatAreTheSameCluster(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestManyTwinsAreNotLookedAt has a joiner have many clusters say that they are one that is in the fleet. Each
+// of them is looked at, and must not look at all the others.
+func TestManyTwinsAreNotLookedAt(t *testing.T) {
+	twin := func(i int, reason string, status metav1.ConditionStatus) *clusterv1.ManagedCluster {
+		mc := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{
+			Name: fmt.Sprint("twin-", i), Annotations: map[string]string{clusterv1.AnnotationClusterUID: "uid"},
+		}}
+		mc.Spec.HubAcceptsClient = true
+		setAccepted(mc, status, reason, "")
+		return mc
+	}
+	const accepted, refused = clusterv1.ManagedClusterReasonHubClusterAdminAccepted, clusterv1.ManagedClusterReasonAlreadyJoined
+	objects := []client.Object{&fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{
+		Name: "twin-0", Annotations: map[string]string{fleetv1alpha1.AnnotationClusterID: "uid"},
+	}}, twin(0, accepted, metav1.ConditionTrue)}
+	for i := range 100 {
+		objects = append(objects, twin(2*i+1, accepted, metav1.ConditionTrue), twin(2*i+2, refused, metav1.ConditionFalse))
+	}
+	c := controllerOf(t, objects...)
+	read := 0
+	c.Client = interceptor.NewClient(c.Client.(client.WithWatch), interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, o ...client.ListOption) error {
+			err := c.List(ctx, list, o...)
+			read += meta.LenList(list)
+			return err
+		},
+	})
+	for _, mine := range objects[2:4] {
+		got, err := c.identify(t.Context(), mine.(*clusterv1.ManagedCluster))
+		if err != nil || got.first != "twin-0" {
+			t.Errorf("%s: the cluster that was first is %q (%v)", mine.GetName(), got.first, err)
+		}
+	}
+	if read > 2 {
+		t.Errorf("to look at two of 200 twins, %d others are looked at, want the one that has the identity, once for each", read)
 	}
 }
 
