@@ -34,6 +34,10 @@ import (
 type Servers struct {
 	mu   sync.Mutex
 	idle []*testServer
+	// fixtures wait for another test, shared ones are what tests have together.
+	fixtures, shared []*fixture
+	// ending says that all tests have run.
+	ending bool
 }
 
 // idleMax is how many servers wait for another test: no test takes more at a time.
@@ -56,6 +60,9 @@ func NewServers() *Servers { return &Servers{} }
 // does, and returns the exit code.
 func (s *Servers) RunTests(m *testing.M) int {
 	code := m.Run()
+	if !s.endFixtures() {
+		code = max(code, 1)
+	}
 	for _, idle := range s.idle {
 		if err := stopServer("TestMain", idle.environment); err != nil {
 			fmt.Fprintf(os.Stderr, "stopping the API server: %v\n", err)
@@ -116,7 +123,7 @@ func (s *Servers) takeIdle(flavour string) *testServer {
 // done with is stopped, as is that of a test that failed: nobody knows how it is.
 func (s *Servers) giveBack(t testing.TB, used *testServer) {
 	t.Helper()
-	if !t.Failed() {
+	if !t.Failed() && !s.isEnding() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), serverPatience)
 		defer cancel()
 		begun := time.Now()
@@ -141,6 +148,13 @@ func (s *Servers) giveBack(t testing.TB, used *testServer) {
 	if err := stopServer(t.Name(), used.environment); err != nil {
 		t.Errorf("stopping the API server: %v", err)
 	}
+}
+
+// isEnding reports whether no other test comes.
+func (s *Servers) isEnding() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ending
 }
 
 func (s *testServer) secureAddress() envtest.ListenAddr {

@@ -1,0 +1,104 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-io/capstan/internal/kube/deepcopy"
+	"github.com/capstan-io/capstan/internal/testing/build"
+	"github.com/capstan-io/capstan/internal/testing/env"
+	"github.com/capstan-io/capstan/internal/testing/expect"
+)
+
+// NewClient returns a client of an API server that knows the kinds of Kubernetes and those
+// that are added.
+func NewClient(t testing.TB, config *rest.Config, add ...func(*runtime.Scheme) error) client.WithWatch {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	expect.NoError(t, clientgoscheme.AddToScheme(scheme))
+	for _, kinds := range add {
+		expect.NoError(t, kinds(scheme))
+	}
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
+	expect.NoError(t, err)
+	return c
+}
+
+// AsUser returns the configuration of a client that the administrator has act as a user.
+func AsUser(admin *rest.Config, name string, groups ...string) *rest.Config {
+	config := rest.CopyConfig(admin)
+	config.Impersonate = rest.ImpersonationConfig{UserName: name, Groups: groups}
+	return config
+}
+
+// CreateObjects makes objects.
+func CreateObjects(t testing.TB, c client.Client, objects ...client.Object) {
+	t.Helper()
+	for _, object := range objects {
+		if err := c.Create(t.Context(), object); err != nil {
+			t.Fatalf("creating %T %q: %v", object, object.GetName(), err)
+		}
+	}
+}
+
+// PutObject makes an object what it is here, whether it is there or not.
+func PutObject(t testing.TB, c client.Client, object client.Object) {
+	t.Helper()
+	err := c.Create(t.Context(), deepcopy.CopyObject(object))
+	if apierrors.IsAlreadyExists(err) {
+		err = c.Update(t.Context(), object)
+	}
+	if err != nil {
+		t.Fatalf("writing %T %q: %v", object, object.GetName(), err)
+	}
+}
+
+// ObjectExists reads an object, and reports whether it is there.
+func ObjectExists(t testing.TB, c client.Client, object client.Object, namespace, name string) bool {
+	t.Helper()
+	err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, object)
+	if client.IgnoreNotFound(err) != nil {
+		t.Fatalf("reading %T %q: %v", object, name, err)
+	}
+	return err == nil
+}
+
+// GrantUser lets a user do in the whole cluster what the rules say, and waits until the API
+// server knows of the first of them.
+func GrantUser(t testing.TB, admin client.Client, config *rest.Config, user string, rules ...rbacv1.PolicyRule) {
+	t.Helper()
+	CreateObjects(t, admin, build.ClusterRole(user, rules...), build.ClusterRoleBinding(user, user, build.UserSubject(user)))
+	env.WaitAllowed(t.Context(), t, config, env.UserReview(user), "", rules[0], true)
+}
+
+// WriteKubeconfig returns the kubeconfig of who has a configuration, after changes.
+func WriteKubeconfig(t testing.TB, config *rest.Config, changes ...func(*clientcmdapi.Cluster, *clientcmdapi.AuthInfo)) []byte {
+	t.Helper()
+	cluster := &clientcmdapi.Cluster{Server: "https://" + strings.TrimPrefix(config.Host, "https://"), CertificateAuthorityData: config.CAData}
+	user := &clientcmdapi.AuthInfo{ClientCertificateData: config.CertData, ClientKeyData: config.KeyData, Token: config.BearerToken}
+	for _, change := range changes {
+		change(cluster, user)
+	}
+	encoded, err := clientcmd.Write(clientcmdapi.Config{
+		CurrentContext: "hub",
+		Contexts:       map[string]*clientcmdapi.Context{"hub": {Cluster: "hub", AuthInfo: "user"}},
+		Clusters:       map[string]*clientcmdapi.Cluster{"hub": cluster},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"user": user},
+	})
+	expect.NoError(t, err)
+	return encoded
+}
