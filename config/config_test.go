@@ -14,6 +14,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	sigsyaml "sigs.k8s.io/yaml"
+
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 func TestDefinitionsAreThoseOfTheirPlace(t *testing.T) {
@@ -60,9 +62,7 @@ func TestDefinitionsAreThoseOfTheirPlace(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			definitions, err := c.load()
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			var got []string
 			for _, definition := range definitions {
 				got = append(got, definition.Spec.Names.Kind)
@@ -74,9 +74,7 @@ func TestDefinitionsAreThoseOfTheirPlace(t *testing.T) {
 		})
 	}
 	files, err := manifests.ReadDir("crd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if len(files) != placed {
 		t.Errorf("config/crd has %d definitions, but only %d are installed anywhere: add the others to HubCRDs, PropagationCRDs, SpokeCRDs, OperatorCRDs or ControlPlaneCRDs", len(files), placed)
 	}
@@ -84,14 +82,10 @@ func TestDefinitionsAreThoseOfTheirPlace(t *testing.T) {
 
 func TestDefinitionsAreCopies(t *testing.T) {
 	first, err := HubCRDs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	first[0].Name = "changed"
 	second, err := HubCRDs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if second[0].Name == "changed" {
 		t.Error("a caller's change of a definition is seen by the next caller")
 	}
@@ -137,9 +131,7 @@ func TestRulesAreSplitByScope(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			if diff := cmp.Diff(c.cluster, cluster); diff != "" {
 				t.Errorf("%s: cluster rules (-want +got):\n%s", c.reason, diff)
 			}
@@ -175,13 +167,9 @@ func TestComponentsHoldNoWildcardsAndNamedSecretsOnly(t *testing.T) {
 
 func TestOperatorsHoldWhatTheyGrant(t *testing.T) {
 	content, err := os.ReadFile("samples/propagation/clusterrole.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	sample := &rbacv1.ClusterRole{}
-	if err := sigsyaml.Unmarshal([]byte(strings.Split(string(content), "\n---")[0]), sample); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, sigsyaml.Unmarshal([]byte(strings.Split(string(content), "\n---")[0]), sample))
 	cases := map[string]struct {
 		operator string
 		installs []string
@@ -235,9 +223,7 @@ func TestOperatorsMayChangeTheirDefinitions(t *testing.T) {
 				may = append(may, singles(rule)...)
 			}
 			definitions, err := tc.load()
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			for _, definition := range definitions {
 				for _, verb := range tc.verbs {
 					if want := verb + " customresourcedefinitions.apiextensions.k8s.io name=" + definition.Name; !slices.Contains(may, want) {
@@ -256,9 +242,7 @@ func components() []string {
 func allRules(t *testing.T, component string) []rbacv1.PolicyRule {
 	t.Helper()
 	cluster, namespaced, err := Rules(component)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return append(cluster, namespaced...)
 }
 

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // interpreterWebhook returns a configuration that is accepted, and its webhook.
@@ -36,52 +37,9 @@ func interpreterWebhook() (*configv1alpha1.ResourceInterpreterWebhookConfigurati
 
 func TestTheDefinitionOfInterpreterWebhooksRefuses(t *testing.T) {
 	scheme := runtime.NewScheme()
-	if err := configv1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, configv1alpha1.AddToScheme(scheme))
 	hub, err := client.New(startHub(t), client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, c := range interpreterWebhookCases() {
-		t.Run(name, func(t *testing.T) {
-			object, webhook := interpreterWebhook()
-			if c.change != nil {
-				c.change(object, webhook)
-			}
-			err := hub.Create(t.Context(), object, client.DryRunAll)
-			switch {
-			case c.refusal == "" && err != nil:
-				t.Errorf("it is refused: %v", err)
-			case c.refusal == "":
-				checkDefaults(t, object)
-			case !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), c.refusal):
-				t.Errorf("got %v, want a refusal with %q", err, c.refusal)
-			}
-		})
-	}
-}
-
-// checkDefaults checks what is filled in of a configuration.
-func checkDefaults(t *testing.T, object *configv1alpha1.ResourceInterpreterWebhookConfiguration) {
-	t.Helper()
-	for _, webhook := range object.Webhooks {
-		if *webhook.TimeoutSeconds != 10 {
-			t.Errorf("it may take %d seconds, want 10", *webhook.TimeoutSeconds)
-		}
-		if service := webhook.ClientConfig.Service; service != nil && *service.Port != 443 {
-			t.Errorf("the port is %d, want 443", *service.Port)
-		}
-	}
-}
-
-type interpreterWebhookCase struct {
-	change func(*configv1alpha1.ResourceInterpreterWebhookConfiguration, *configv1alpha1.ResourceInterpreterWebhook)
-	// refusal is a part of the message; empty if the object is accepted.
-	refusal string
-}
-
-func interpreterWebhookCases() map[string]interpreterWebhookCase {
+	expect.NoError(t, err)
 	type webhook = configv1alpha1.ResourceInterpreterWebhook
 	of := func(refusal string, change func(*webhook)) interpreterWebhookCase {
 		return interpreterWebhookCase{refusal: refusal, change: func(_ *configv1alpha1.ResourceInterpreterWebhookConfiguration, w *webhook) { change(w) }}
@@ -102,7 +60,7 @@ func interpreterWebhookCases() map[string]interpreterWebhookCase {
 		return of(refusal, func(w *webhook) { change(&w.Rules[0]) })
 	}
 	number := func(n int32) *int32 { return &n }
-	return map[string]interpreterWebhookCase{
+	cases := map[string]interpreterWebhookCase{
 		"a webhook":   {},
 		"no webhooks": {change: func(c *configv1alpha1.ResourceInterpreterWebhookConfiguration, _ *webhook) { c.Webhooks = []webhook{} }},
 		"a name twice": {refusal: "webhooks[1]: Duplicate value", change: func(c *configv1alpha1.ResourceInterpreterWebhookConfiguration, w *webhook) {
@@ -157,6 +115,42 @@ func interpreterWebhookCases() map[string]interpreterWebhookCase {
 		"several versions":  of("", func(w *webhook) { w.InterpreterContextVersions = []string{"v1", "v1alpha1"} }),
 		"no version at all": of("has to contain v1alpha1", func(w *webhook) { w.InterpreterContextVersions = []string{} }),
 	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			object, webhook := interpreterWebhook()
+			if c.change != nil {
+				c.change(object, webhook)
+			}
+			err := hub.Create(t.Context(), object, client.DryRunAll)
+			switch {
+			case c.refusal == "" && err != nil:
+				t.Errorf("it is refused: %v", err)
+			case c.refusal == "":
+				checkDefaults(t, object)
+			case !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), c.refusal):
+				t.Errorf("got %v, want a refusal with %q", err, c.refusal)
+			}
+		})
+	}
+}
+
+// checkDefaults checks what is filled in of a configuration.
+func checkDefaults(t *testing.T, object *configv1alpha1.ResourceInterpreterWebhookConfiguration) {
+	t.Helper()
+	for _, webhook := range object.Webhooks {
+		if *webhook.TimeoutSeconds != 10 {
+			t.Errorf("it may take %d seconds, want 10", *webhook.TimeoutSeconds)
+		}
+		if service := webhook.ClientConfig.Service; service != nil && *service.Port != 443 {
+			t.Errorf("the port is %d, want 443", *service.Port)
+		}
+	}
+}
+
+type interpreterWebhookCase struct {
+	change func(*configv1alpha1.ResourceInterpreterWebhookConfiguration, *configv1alpha1.ResourceInterpreterWebhook)
+	// refusal is a part of the message; empty if the object is accepted.
+	refusal string
 }
 
 // TestWhatWebhooksAreSent keeps the names of fields that webhooks for Karmada read
@@ -177,9 +171,7 @@ func TestWhatWebhooksAreSent(t *testing.T) {
 		},
 	}
 	text, err := json.Marshal(context)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	const want = `{"kind":"ResourceInterpreterContext","apiVersion":"config.karmada.io/v1alpha1",` +
 		`"request":{"uid":"u","kind":{"group":"example.com","version":"v1","kind":"Workload"},"name":"a","namespace":"b",` +
 		`"operation":"ReviseReplica","object":{},"observedObject":{},"replicas":2},` +

@@ -11,15 +11,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // TestHowKubectlShowsPropagation keeps what people and their scripts know: short
 // names, the category, and the columns besides NAME. Without columns AGE is shown.
 func TestHowKubectlShowsPropagation(t *testing.T) {
 	definitions, err := PropagationCRDs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	got := map[string]string{}
 	for _, d := range definitions {
 		var columns []string

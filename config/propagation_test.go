@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // specOf returns the beginning of the spec of an object of the kind that is valid.
@@ -93,9 +95,7 @@ workloadAffinityGroups: {affinityGroup: app=web, antiAffinityGroup: tier=front}
 // could take too long is refused by the API server at once.
 func TestTheDefinitionsOfPropagationRefuse(t *testing.T) {
 	hub, err := client.New(startHub(t), client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	const overflow = "clusterAffinities: [{affinityName: a, clusterNames: [c], overflowAffinities: [{affinityName: b}]}]"
 	const remedy = "move overriders into a rule"
 	for name, c := range map[string]struct {
@@ -216,9 +216,7 @@ func TestTheDefinitionsOfPropagationRefuse(t *testing.T) {
 	}
 	t.Run("another scheduler", func(t *testing.T) {
 		policy := propagationObject(t, "PropagationPolicy", "")
-		if err := hub.Create(t.Context(), policy); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, hub.Create(t.Context(), policy))
 		policy.Object["spec"].(map[string]any)["schedulerName"] = "mine"
 		if err := hub.Update(t.Context(), policy); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "delete the policy and create another one") {
 			t.Errorf("got %v", err)
@@ -256,9 +254,7 @@ func propagationObject(t *testing.T, kind, spec string) *unstructured.Unstructur
 	fields := map[string]any{}
 	for _, part := range []string{specOf(kind), spec} {
 		some := map[string]any{}
-		if err := yaml.Unmarshal([]byte(part), &some); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, yaml.Unmarshal([]byte(part), &some))
 		maps.Copy(fields, some)
 	}
 	object := &unstructured.Unstructured{Object: map[string]any{"spec": fields}}

@@ -11,14 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // Type All ignores maxFailures, so what there is to see is what the API server makes of it.
 func TestWhatAReplicaSetKeepsOfARolloutToAll(t *testing.T) {
 	hub, err := client.New(startHub(t), client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	const refusal = "rolloutStrategy.all.maxFailures"
 	for name, c := range map[string]struct {
 		all string
@@ -67,8 +67,6 @@ spec:
   placementRefs: [{name: everywhere, rolloutStrategy: {type: All, all: ` + all + `}}]
   manifestWorkTemplate: {workload: {manifests: []}}
 `
-	if err := yaml.Unmarshal([]byte(text), &set.Object); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, yaml.Unmarshal([]byte(text), &set.Object))
 	return set
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/capstan-io/capstan/internal/testing/env"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // servers are the API servers of the tests of this package.
@@ -24,13 +25,9 @@ func TestMain(m *testing.M) { os.Exit(servers.RunTests(m)) }
 func startHub(t *testing.T) *rest.Config {
 	t.Helper()
 	hub, err := HubCRDs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	propagation, err := PropagationCRDs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	_, config := servers.Start(t, func(e *envtest.Environment) { e.CRDs = slices.Concat(hub, propagation) })
 	return config
 }

@@ -32,6 +32,7 @@ import (
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 const specDirectory = "../docs/spec"
@@ -46,9 +47,7 @@ func TestSpecPagesExplainEveryConditionAndReason(t *testing.T) {
 	pages := map[string]string{}
 	for _, definition := range allDefinitions(t) {
 		content, err := os.ReadFile(page(definition))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		pages[definition.Spec.Names.Singular] = string(content)
 	}
 	found := map[string]int{}
@@ -112,9 +111,7 @@ func TestExamplesInSpecPagesAreObjectsOfTheirKind(t *testing.T) {
 		kind := definition.Spec.Names.Kind
 		t.Run(kind, func(t *testing.T) {
 			content, err := os.ReadFile(page(definition))
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			_, rest, _ := strings.Cut(string(content), "```yaml\n")
 			example, _, ends := strings.Cut(rest, "```\n")
 			if !ends {
@@ -157,16 +154,12 @@ func (c constant) kind(kinds []string) string {
 func conditionConstants(t *testing.T) []constant {
 	t.Helper()
 	files, err := filepath.Glob("../apis/*/*/*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	names := regexp.MustCompile(`(Condition|Reason)[A-Z]|^KlusterletJoined$`)
 	var constants []constant
 	for _, file := range files {
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		ast.Inspect(parsed, func(node ast.Node) bool {
 			spec, ok := node.(*ast.ValueSpec)
 			// Constants with a type are values of fields, and those that begin with
@@ -176,9 +169,7 @@ func conditionConstants(t *testing.T) []constant {
 			}
 			if literal, ok := spec.Values[0].(*ast.BasicLit); ok && literal.Kind == token.STRING {
 				value, err := strconv.Unquote(literal.Value)
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.NoError(t, err)
 				constants = append(constants, constant{file: file, name: spec.Names[0].Name, value: value})
 			}
 			return true
@@ -194,9 +185,7 @@ func allDefinitions(t *testing.T) []*apiextensionsv1.CustomResourceDefinition {
 		OperatorCRDs, ControlPlaneCRDs, HubCRDs, PropagationCRDs, SpokeCRDs, PropertyCRDs,
 	} {
 		definitions, err := load()
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		all = append(all, definitions...)
 	}
 	return all

@@ -23,6 +23,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/capstan-io/capstan/internal/cluster/dial"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 	"github.com/capstan-io/capstan/internal/testing/longkey"
 )
 
@@ -57,12 +58,8 @@ func TestWhatIsWrongWithAServer(t *testing.T) {
 	other := httptest.NewTLSServer(http.HandlerFunc(echo))
 	defer other.Close()
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := closed.Close(); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
+	expect.NoError(t, closed.Close())
 	plain := httptest.NewServer(http.HandlerFunc(echo))
 	defer plain.Close()
 	for name, c := range map[string]struct {
@@ -152,9 +149,7 @@ func TestAProxyIsNotSentWhereNothingMayBeDialled(t *testing.T) {
 	choose := guardProxy(func(*http.Request) (*url.URL, error) { return proxy, nil }, dial.AddressGuard{})
 	for to, want := range map[string]bool{"https://169.254.169.254/": false, "https://[fe80::1]:8443/": false, "https://203.0.113.7/": true, "https://example.com/": true} {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, to, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		if chosen, err := choose(request); (err == nil) != want || (chosen == proxy) != want {
 			t.Errorf("%s: got %v, %v", to, chosen, err)
 		}
@@ -187,9 +182,7 @@ func checkProblem(t *testing.T, err error, want, remedy string) {
 func otherCA(t *testing.T) []byte {
 	t.Helper()
 	text, err := selfSigned()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return text
 }
 

@@ -16,6 +16,8 @@ import (
 
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 const (
@@ -66,9 +68,7 @@ func (f *follower) isSentToList(collection int) bool {
 	f.t.Helper()
 	request := httptest.NewRequestWithContext(f.t.Context(), http.MethodGet, f.url+pathOf(collection)+"?watch=true&resourceVersion=1", nil)
 	response, err := f.RoundTrip(request)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	expect.NoError(f.t, err)
 	defer response.Body.Close() //nolint:errcheck // nothing can be done about it
 	return response.StatusCode == http.StatusGone
 }
@@ -131,9 +131,7 @@ func TestACollectionThatNobodyFollowsCountsForAShortWhile(t *testing.T) {
 	}
 	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, f.url+pathOf(0)+"?watch=true&resourceVersion=1", nil)
 	watch, err := f.RoundTrip(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	f.clock.Step(followedFor - time.Second)
 	f.BlockRequests(errors.New("down"))
 	if _, err := f.RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodGet, f.url+pathOf(1), nil)); err == nil { //nolint:bodyclose // there is none
@@ -258,9 +256,7 @@ func TestAMemberCannotHaveClientsWaitForLong(t *testing.T) {
 			w.WriteHeader(http.StatusTooManyRequests)
 		})
 		response, err := f.RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodGet, f.url+objectPath, nil))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		_ = response.Body.Close()
 		if got := response.Header.Get("Retry-After"); got != want {
 			t.Errorf("Retry-After %q became %q, want %q", sent, got, want)
@@ -337,9 +333,7 @@ func TestAListOfWhichLittleIsKeptMayHaveMoreBytes(t *testing.T) {
 		t.Helper()
 		request := httptest.NewRequestWithContext(ReducedContext(t.Context()), http.MethodGet, f.url+pathOf(0)+query, nil)
 		response, err := f.RoundTrip(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		defer response.Body.Close() //nolint:errcheck // nothing can be done about it
 		if _, err = io.Copy(io.Discard, response.Body); err != nil && !errors.As(err, &refused) {
 			t.Fatal(err)

@@ -13,28 +13,24 @@ import (
 	"testing"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // clientOf returns a client that hears of a 404 only from the cluster with the id.
 func clientOf(t *testing.T, url string, ca []byte, id string) *http.Client {
 	t.Helper()
 	config := &rest.Config{Host: url, BearerToken: "secret", TLSClientConfig: rest.TLSClientConfig{CAData: ca}}
-	if err := ConfirmNotFound(config, id); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, ConfirmNotFound(config, id))
 	client, err := rest.HTTPClientFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return client
 }
 
 func get(t *testing.T, client *http.Client, url string) (status int, err error) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	response, err := client.Do(request)
 	if err != nil {
 		return 0, err
@@ -137,13 +133,9 @@ func TestAForeignAnswer404IsNotConfirmedByWhatComesAfterIt(t *testing.T) {
 				}
 			})
 			request, err := http.NewRequestWithContext(t.Context(), c.method, server.URL+"/x", strings.NewReader(c.sent))
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			response, err := clientOf(t, server.URL, ca, "one").Do(request)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			body, err := io.ReadAll(response.Body)
 			_ = response.Body.Close()
 			if err != nil || response.StatusCode != c.want || requests.Load() != c.requests {

@@ -9,15 +9,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // TestEveryKindIsLookedAt has every package of our kinds among those whose quantities are
 // known.
 func TestEveryKindIsLookedAt(t *testing.T) {
 	code, err := os.ReadFile("quantities.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	found := 0
 	err = filepath.WalkDir("../../../apis", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.Name() != "groupversion.go" {

@@ -18,6 +18,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/rest"
+
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 const (
@@ -221,9 +223,7 @@ func TestAMemberCannotAnswerWithoutEnd(t *testing.T) {
 func take(t *testing.T, transport *Transport, url string) (taken int64, err error) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	response, err := transport.RoundTrip(request)
 	if err != nil {
 		return 0, err
@@ -324,9 +324,7 @@ func TestACompressedAnswerIsOpened(t *testing.T) {
 	})
 	transport := transportTo(t, Endpoint{URL: server.URL, CA: ca}, toLocal())
 	response, err := transport.RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+listPath, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	defer response.Body.Close() //nolint:errcheck // nothing can be done about it
 	body, err := io.ReadAll(response.Body)
 	if err != nil || string(body) != text || response.Header.Get("Content-Encoding") != "" {
@@ -348,9 +346,7 @@ func TestWhatDoesNotSayWhatItIsIsReadAsJSON(t *testing.T) {
 		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, nil)
 		request.Header.Set("Accept", "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata,application/cbor,application/json;as=PartialObjectMetadata,application/json")
 		response, err := transport.RoundTrip(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		if is := response.Header.Get("Content-Type"); is != "application/json" {
 			t.Errorf("%s: a client reads it as %q", path, is)
 		}
@@ -443,17 +439,11 @@ func TestLimitAnswers(t *testing.T) {
 	config := &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{CAData: ca}}
 	LimitAnswers(config)
 	client, err := rest.HTTPClientFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+objectPath, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	response, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	defer response.Body.Close() //nolint:errcheck // nothing can be done about it
 	taken, err := io.Copy(io.Discard, io.LimitReader(response.Body, takenMax))
 	var limit *LimitError
@@ -468,13 +458,9 @@ func TestPagesThatAreDroppedCountAlone(t *testing.T) {
 	transport := transportTo(t, Endpoint{URL: server.URL, CA: ca}, toLocal())
 	for _, query := range []string{"?limit=500", "?limit=500&continue=a", "?limit=500&continue=b", "?limit=500&continue=c"} {
 		request, err := http.NewRequestWithContext(PagedContext(t.Context()), http.MethodGet, server.URL+listPath+query, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		response, err := transport.RoundTrip(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		if taken, err := io.Copy(io.Discard, response.Body); err != nil || taken != int64(len(page)) {
 			t.Errorf("%s: took %d bytes with error %v", query, taken, err)
 		}

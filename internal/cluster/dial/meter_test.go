@@ -16,6 +16,7 @@ import (
 	"golang.org/x/time/rate"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/capstan-io/capstan/internal/testing/expect"
 	"github.com/capstan-io/capstan/internal/untrusted/decoding"
 )
 
@@ -173,9 +174,7 @@ func TestAClientGivesUpWaiting(t *testing.T) {
 	}
 	sent := &closes{Reader: bytes.NewReader([]byte("{}"))}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPut, "http://member"+objectPath, sent)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	response, err := member.client.RoundTrip(request)
 	if err == nil {
 		err = response.Body.Close()

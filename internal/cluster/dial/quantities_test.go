@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // clientsOf returns client-go's client of a member that answers so.
@@ -28,9 +30,7 @@ func clientsOf(t *testing.T, answer http.HandlerFunc) kubernetes.Interface {
 	clients, err := kubernetes.NewForConfig(&rest.Config{
 		Host: server.URL, Transport: transport, ContentConfig: rest.ContentConfig{ContentType: "application/vnd.kubernetes.protobuf"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return clients
 }
 
@@ -114,9 +114,7 @@ func TestWhatHasGoodQuantitiesIsReadAsItIs(t *testing.T) {
 		Status: corev1.NodeStatus{Capacity: corev1.ResourceList{"cpu": resource.MustParse("1500m"), "memory": resource.MustParse("16Gi")}},
 	}
 	text, err := json.Marshal(node)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	answer := func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		switch {
@@ -133,18 +131,14 @@ func TestWhatHasGoodQuantitiesIsReadAsItIs(t *testing.T) {
 	nodes := clientsOf(t, answer).CoreV1().Nodes()
 	var found []corev1.Node
 	one, err := nodes.Get(t.Context(), "one", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	list, err := nodes.List(t.Context(), metav1.ListOptions{})
 	if err != nil || list.ResourceVersion != "7" {
 		t.Fatalf("the list is %v, %v", list, err)
 	}
 	found = append(append(found, *one), list.Items...)
 	watch, err := nodes.Watch(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for range 2 {
 		event := <-watch.ResultChan()
 		seen, is := event.Object.(*corev1.Node)
@@ -215,9 +209,7 @@ func TestWhatWasNotAskedForIsNotParsedForHours(t *testing.T) {
 	}
 	event := fmt.Sprintf(`{"type":"ERROR","object":%s}`, quota)
 	watch, err := clientsOf(t, says("application/json", event)).CoreV1().ConfigMaps("").Watch(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for event := range watch.ResultChan() {
 		if _, is := event.Object.(*corev1.ResourceQuota); is {
 			t.Errorf("the watch tells %+v", event)

@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 	"github.com/capstan-io/capstan/internal/testing/longkey"
 )
 
@@ -38,9 +39,7 @@ func toLocal() AddressGuard {
 func transportTo(t *testing.T, to Endpoint, guard AddressGuard) *Transport {
 	t.Helper()
 	transport, err := NewTransport(to, TransportOptions{Guard: guard, Doubt: func() {}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	transport.SetToken("secret")
 	t.Cleanup(transport.Close)
 	return transport
@@ -54,9 +53,7 @@ func TestARedirectDoesNotLeadTheHubOrTheTokenAstray(t *testing.T) {
 	})
 	transport := transportTo(t, Endpoint{URL: evil.URL, CA: ca}, toLocal())
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, evil.URL+"/api", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	response, err := (&http.Client{Transport: transport}).Do(request)
 	if err == nil {
 		_ = response.Body.Close()
@@ -108,9 +105,7 @@ func TestABlockedTransportSendsProbesOnly(t *testing.T) {
 	why := errors.New("why")
 	transport.BlockRequests(why)
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if _, err := transport.RoundTrip(request); !errors.Is(err, why) { //nolint:bodyclose // there is none
 		t.Errorf("a request on a blocked transport: %v, want %v", err, why)
 	}
@@ -120,9 +115,7 @@ func TestABlockedTransportSendsProbesOnly(t *testing.T) {
 	}
 	transport.BlockRequests(nil)
 	response, err := transport.RoundTrip(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	_ = response.Body.Close()
 }
 
@@ -207,9 +200,7 @@ func socks(t *testing.T) (address string) {
 	t.Helper()
 	var listen net.ListenConfig
 	listener, err := listen.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	t.Cleanup(func() { _ = listener.Close() })
 	go func() {
 		for {

@@ -14,6 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // deadline is how long a test waits for something that should happen at once.
@@ -64,13 +66,9 @@ func TestANewConnectionEndsTheOldOneFirst(t *testing.T) {
 	p := newPart(0)
 	r := NewRegistry(RegistryOptions{Parts: []Part{p}})
 	first, second := &Connection{Name: "c1", HubHost: "a"}, &Connection{Name: "c1", HubHost: "b"}
-	if err := r.Engage(t.Context(), first); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, r.Engage(t.Context(), first))
 	receive(t, p.engaged, "the first engagement")
-	if err := r.Engage(t.Context(), second); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, r.Engage(t.Context(), second))
 	select {
 	case c := <-p.ended:
 		if c != first {
@@ -98,9 +96,7 @@ func TestAPanicIsToldToWhoMadeTheConnection(t *testing.T) {
 		}
 		told <- value
 	}}
-	if err := r.Engage(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, r.Engage(t.Context(), c))
 	c.Go(func() { panic("a mistake") })
 	if got := receive(t, told, "the panic"); got != "a mistake" {
 		t.Errorf("told was %v", got)
@@ -118,9 +114,7 @@ func TestAPartThatFailsIsTriedAgainAndShowsInTheCheck(t *testing.T) {
 		Failed: func(_ context.Context, _ ClusterName, _ string, err error) { failed <- err },
 	})
 	defer r.Close()
-	if err := r.Engage(t.Context(), &Connection{Name: "c1"}); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, r.Engage(t.Context(), &Connection{Name: "c1"}))
 	for _, wait := range []time.Duration{RetryAfterMin, 2 * RetryAfterMin} {
 		_ = receive(t, failed, "a failure")
 		if err := r.CheckEngaged("c1"); err == nil || !strings.Contains(err.Error(), "probe: no luck") {

@@ -15,6 +15,7 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	clusterv1alpha1 "github.com/capstan-io/capstan/apis/cluster/v1alpha1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 func TestSlimCluster(t *testing.T) {
@@ -32,9 +33,7 @@ func TestSlimCluster(t *testing.T) {
 		Status: clusterv1.ManagedClusterStatus{Conditions: []metav1.Condition{{Type: "A", Message: long}}},
 		Spec:   clusterv1.ManagedClusterSpec{ManagedClusterClientConfigs: []clusterv1.ClientConfig{{URL: "https://c", CABundle: []byte("ca")}}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	want := &clusterv1.ManagedCluster{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "c", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"mine": "yes", fleetv1alpha1.AnnotationPinnedClaims: long},
@@ -85,9 +84,7 @@ func TestMembersDoNotFillTheCache(t *testing.T) {
 		{SlimLease, heartbeat, slimmed}, {SlimScores, scores, few},
 	} {
 		got, err := c.slim(c.has)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("what is kept (-want +got):\n%.2000s", diff)
 		}
@@ -111,9 +108,7 @@ func TestSlimMirrorLeavesWhatIsMirrored(t *testing.T) {
 		Status:     fleetv1alpha1.ClusterConnectionStatus{ID: "id"},
 	}
 	got, err := SlimMirror(full())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("what is kept for the mirror (-want +got):\n%s", diff)
 	}

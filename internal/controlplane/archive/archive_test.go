@@ -18,6 +18,8 @@ import (
 
 	"filippo.io/age"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // ageChunk is how much of a file age encrypts and authenticates at a time, and
@@ -37,9 +39,7 @@ func testManifest() Manifest {
 func newKey(t *testing.T) *age.X25519Identity {
 	t.Helper()
 	key, err := age.GenerateX25519Identity()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return key
 }
 
@@ -52,17 +52,11 @@ func written(t *testing.T, recipients ...age.Recipient) ([]byte, map[string]stri
 	contents := map[string]string{"a.json": "{}\n", "empty": "", "secrets/b.json": strings.Repeat("b", tarBlock), "c.snapshot": string(random)}
 	var file bytes.Buffer
 	w, err := NewWriter(&file, testManifest(), recipients...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for _, name := range slices.Sorted(maps.Keys(contents)) {
-		if err := w.AddEntry(name, int64(len(contents[name])), strings.NewReader(contents[name])); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, w.AddEntry(name, int64(len(contents[name])), strings.NewReader(contents[name])))
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, w.Close())
 	return file.Bytes(), contents
 }
 
@@ -78,9 +72,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 	}
 	for _, key := range []age.Identity{first, second} {
 		a, err := open(file, key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		want := testManifest()
 		want.Format, want.Version = Format, Version
 		if diff := cmp.Diff(want, a.Manifest); diff != "" {
@@ -105,17 +97,13 @@ func TestToolsReadAnArchiveWithoutCapstan(t *testing.T) {
 	key := newKey(t)
 	file, contents := written(t, key.Recipient())
 	plain, err := age.Decrypt(bytes.NewReader(file), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	var names []string
 	reader, last := tar.NewReader(plain), ""
 	for header, err := reader.Next(); err == nil; header, err = reader.Next() {
 		names = append(names, header.Name)
 		content, err := io.ReadAll(reader)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		last = string(content)
 	}
 	if want := append(append([]string{"manifest.json"}, slices.Sorted(maps.Keys(contents))...), "sha256sums"); !slices.Equal(names, want) {
@@ -193,9 +181,7 @@ func TestARefusalSaysWhy(t *testing.T) {
 		m.Format, m.Version = Format, Version
 		change(&m)
 		text, err := json.Marshal(m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		return string(text)
 	}
 	good := manifest(func(*Manifest) {})
@@ -244,32 +230,22 @@ func pack(t *testing.T, recipient age.Recipient, entries ...string) []byte {
 	t.Helper()
 	var file bytes.Buffer
 	encrypted, err := age.Encrypt(&file, recipient)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	w := tar.NewWriter(encrypted)
 	for i := 0; i < len(entries); i += 2 {
-		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: entries[i], Size: int64(len(entries[i+1]))}); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: entries[i], Size: int64(len(entries[i+1]))}))
 		if _, err := io.WriteString(w, entries[i+1]); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := encrypted.Close(); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, w.Close())
+	expect.NoError(t, encrypted.Close())
 	return file.Bytes()
 }
 
 func TestAnEntryHasItsSizeAndAName(t *testing.T) {
 	w, err := NewWriter(io.Discard, testManifest(), newKey(t).Recipient())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for _, name := range []string{"", ".", "../a", "/a", "a/../b", "a\nb", "manifest.json", "sha256sums"} {
 		if err := w.AddEntry(name, 0, strings.NewReader("")); err == nil {
 			t.Errorf("an entry %q was written", name)

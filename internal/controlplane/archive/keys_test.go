@@ -6,6 +6,8 @@ package archive
 import (
 	"strings"
 	"testing"
+
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 func TestKeysAreReadOrRefusedWithoutShowingThem(t *testing.T) {
@@ -54,15 +56,11 @@ func passphrase(file string) func() error {
 func TestAPassphraseOpensWhatItEncrypts(t *testing.T) {
 	right, wrong := Passphrase{words: "right"}, Passphrase{words: "wrong"}
 	recipient, err := right.NewRecipient()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	file, _ := written(t, recipient)
 	for _, p := range []Passphrase{right, wrong} {
 		identity, err := p.NewIdentity()
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		_, err = open(file, identity)
 		if opened := err == nil; opened != (p == right) {
 			t.Errorf("the passphrase %q opens it: %t (%v)", p.words, opened, err)

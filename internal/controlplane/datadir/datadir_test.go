@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 const snapshot = "what etcd had"
@@ -35,7 +37,7 @@ func TestReceiveTakesWhatWasSentAndNothingElse(t *testing.T) {
 				t.Error("what an earlier restore left is still there")
 			}
 			if err == nil {
-				expect(t, dir, Snapshot, snapshot)
+				fileHas(t, dir, Snapshot, snapshot)
 			}
 		})
 	}
@@ -47,10 +49,8 @@ func TestPutKeepsWhatWasThere(t *testing.T) {
 		t.Helper()
 		write(t, dir, Restored+"/db", text)
 		write(t, dir, Snapshot, snapshot)
-		if err := PutRestoredData(dir, again); err != nil {
-			t.Fatal(err)
-		}
-		expect(t, dir, Data+"/db", text)
+		expect.NoError(t, PutRestoredData(dir, again))
+		fileHas(t, dir, Data+"/db", text)
 		if pathExists(filepath.Join(dir, Restored)) || pathExists(filepath.Join(dir, Snapshot)) {
 			t.Error("something is left behind")
 		}
@@ -58,29 +58,25 @@ func TestPutKeepsWhatWasThere(t *testing.T) {
 	restore("of an empty volume", false)
 	write(t, dir, Data+"/db", "old")
 	restore("first", false)
-	expect(t, dir, Before+"/db", "old")
+	fileHas(t, dir, Before+"/db", "old")
 	restore("first, again", true)
-	expect(t, dir, Before+"/db", "old")
+	fileHas(t, dir, Before+"/db", "old")
 	restore("second", false)
-	expect(t, dir, Before+"/db", "first, again")
+	fileHas(t, dir, Before+"/db", "first, again")
 	if err := PutRestoredData(dir, false); err == nil {
 		t.Error("data are replaced by nothing")
 	}
-	expect(t, dir, Data+"/db", "second")
+	fileHas(t, dir, Data+"/db", "second")
 }
 
 func write(t *testing.T, dir, name, text string) {
 	t.Helper()
 	path := filepath.Join(dir, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	expect.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
-func expect(t *testing.T, dir, name, want string) {
+func fileHas(t *testing.T, dir, name, want string) {
 	t.Helper()
 	got, err := os.ReadFile(filepath.Join(dir, name))
 	if err != nil || string(got) != want {

@@ -22,6 +22,7 @@ import (
 
 	"github.com/capstan-io/capstan/internal/server/certs"
 	"github.com/capstan-io/capstan/internal/testing/env"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 func dialing(address string) func(context.Context) (net.Conn, error) {
@@ -32,13 +33,9 @@ func dialing(address string) func(context.Context) (net.Conn, error) {
 func clientFor(t *testing.T, address string, authority, signer *certs.CertificatePair) *MemberClient {
 	t.Helper()
 	leaf, err := certs.NewLeaf(signer, certs.Leaf{User: "backup", Lifetime: time.Minute}, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	certificate, err := tls.X509KeyPair(leaf.CertPEM, leaf.KeyPEM)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	roots := x509.NewCertPool()
 	roots.AddCert(authority.Certificate)
 	c := NewMemberClient("localhost", dialing(address), &tls.Config{ServerName: "localhost", RootCAs: roots, Certificates: []tls.Certificate{certificate}})
@@ -51,16 +48,10 @@ func put(t *testing.T, c *MemberClient, key string, value []byte) int64 {
 	t.Helper()
 	encode := base64.StdEncoding.EncodeToString
 	body, err := c.postRequest(t.Context(), "/v3/kv/put", fmt.Sprintf(`{"key":%q,"value":%q}`, encode([]byte(key)), encode(value)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := body.Close(); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
+	expect.NoError(t, body.Close())
 	revision, err := c.CurrentRevision(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return revision
 }
 
@@ -74,14 +65,10 @@ func TestASnapshotHasWhatIsStored(t *testing.T) {
 		t.Errorf("after revision %d comes %d", first, second)
 	}
 	snapshot, err := c.OpenSnapshot(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	defer func() { _ = snapshot.Close() }()
 	content, err := io.ReadAll(snapshot)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if int64(len(content)) != snapshot.Size {
 		t.Errorf("%d bytes have come, and %d were announced", len(content), snapshot.Size)
 	}
@@ -97,9 +84,7 @@ func TestASnapshotHasWhatIsStored(t *testing.T) {
 func TestEtcdTakesNoCertificateOfOthers(t *testing.T) {
 	address, authority := env.StartEtcd(t)
 	stranger, err := certs.NewAuthority("etcd", time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if _, err := clientFor(t, address, authority, stranger).CurrentRevision(t.Context()); err == nil {
 		t.Error("a client of another authority got an answer")
 	}

@@ -10,13 +10,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 func TestARangeContainsWhatWasWrittenAfterTheSnapshot(t *testing.T) {
 	r, err := NewVersionRange(1200, 5200)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for version, want := range map[string]bool{
 		"1": false, "1200": false, "1201": true, "5200": true, "5201": false, "99999999999": false,
 		"": true, "abc": true, // nobody knows

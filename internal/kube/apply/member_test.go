@@ -18,15 +18,14 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
+	"github.com/capstan-io/capstan/internal/testing/expect"
 	"github.com/capstan-io/capstan/internal/untrusted/decoding"
 )
 
 func memberAt(t *testing.T, url string, parallel int, memory *decoding.Memory) *Member {
 	t.Helper()
 	member, err := NewMember(MemberOptions{Config: &rest.Config{Host: url, QPS: -1}, Client: &http.Client{}, Parallel: parallel, Memory: memory, Cluster: "c1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return member
 }
 
@@ -159,9 +158,7 @@ func TestAnswersAreDecodedWhenThereIsRoom(t *testing.T) {
 	var ends []func()
 	for _, cluster := range []string{"c2", "c3"} {
 		ctx, end := memory.BeginReservation(t.Context(), cluster)
-		if err := decoding.TakeMemory(ctx, 192<<20); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, decoding.TakeMemory(ctx, 192<<20))
 		ends = append(ends, end)
 	}
 	for by, request := range requests {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/capstan-io/capstan/internal/kube/apply/ignore"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 func TestContentIsWhereTheServerStoresIt(t *testing.T) {
@@ -29,9 +30,7 @@ func TestContentIsWhereTheServerStoresIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			content, err := NormalizedContent([]byte(tc.raw))
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			got, err := json.Marshal(content)
 			if diff := cmp.Diff(tc.want, string(got)); err != nil || diff != "" {
 				t.Errorf("Content: %v, -want +got:\n%s", err, diff)
@@ -43,9 +42,7 @@ func TestContentIsWhereTheServerStoresIt(t *testing.T) {
 func TestSelectedFieldsAreThoseThatAreStored(t *testing.T) {
 	raw := []byte(`{"apiVersion":"v1","kind":"Secret","data":{"a":"MQ=="},"stringData":{"b":"2","c":"3"}}`)
 	content, err := SelectableContent(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for name, tc := range map[string]struct{ selected, want []ignore.Path }{
 		"a key of data":           {[]ignore.Path{{"data", "b"}}, []ignore.Path{{"data", "b"}}},
 		"a key of stringData":     {[]ignore.Path{{"data", "b"}, {"stringData", "b"}}, []ignore.Path{{"data", "b"}}},

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // TestWhatGoesWrongAgainReadsTheSame has the same thing go wrong at two moments.
@@ -113,18 +115,12 @@ func TestAWebhookThatDoesNotAnswerIsNamed(t *testing.T) {
 func expiredCertificate(t *testing.T) *x509.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	from := time.Date(2020, time.January, 1, 0, 0, 0, 0, time.UTC)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: from, NotAfter: from.AddDate(0, 0, 1)}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	certificate, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return certificate
 }

@@ -14,6 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 func TestUndeclaredFieldsAreFound(t *testing.T) {
@@ -21,9 +23,7 @@ func TestUndeclaredFieldsAreFound(t *testing.T) {
 "map":{"a.b":{"c":1},"a":{"b":{"d":1}},"x[0]":{"e":1}},
 "containers":[{"name":"a","image":"i"},{"name":"b]=\"","imagine":"x","ports":[{"containerPort":80,"port":1},{"containerPort":80,"protocol":"UDP","port":2}]}],
 "list":[{"f":1},{"f":2}]}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	const undeclared = ": field not declared in schema"
 	for name, tc := range map[string]struct {
 		text string

@@ -16,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 func TestSetStampsTheGenerationAndCutsLongMessages(t *testing.T) {
@@ -76,15 +78,11 @@ func TestPatchStatus(t *testing.T) {
 			stored := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "d", Namespace: "n"}}
 			cl := newClient(t, stored, &patches)
 			before := &appsv1.Deployment{}
-			if err := cl.Get(t.Context(), client.ObjectKeyFromObject(stored), before); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, cl.Get(t.Context(), client.ObjectKeyFromObject(stored), before))
 			if c.elsewhere {
 				other := before.DeepCopy()
 				other.Annotations = map[string]string{"by": "other"}
-				if err := cl.Update(t.Context(), other); err != nil {
-					t.Fatal(err)
-				}
+				expect.NoError(t, cl.Update(t.Context(), other))
 			}
 			after := before.DeepCopy()
 			c.change(after)
@@ -102,9 +100,7 @@ func TestPatchStatus(t *testing.T) {
 func newClient(t *testing.T, stored client.Object, patches *int) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := appsv1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, appsv1.AddToScheme(scheme))
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(stored).WithStatusSubresource(stored).
 		WithInterceptorFuncs(interceptor.Funcs{
 			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {

@@ -14,6 +14,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
+
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 func TestNotesAreCutToWhatTheAPITakes(t *testing.T) {
@@ -47,13 +49,9 @@ const eventPatience = time.Minute
 func TestTheAPIServerTakesLongNotes(t *testing.T) {
 	_, config := servers.Start(t)
 	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})
-	if err := broadcaster.StartRecordingToSinkWithContext(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, broadcaster.StartRecordingToSinkWithContext(t.Context()))
 	t.Cleanup(broadcaster.Shutdown)
 	about := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "about"}}
 
@@ -61,9 +59,7 @@ func TestTheAPIServerTakesLongNotes(t *testing.T) {
 		Eventf(about, nil, corev1.EventTypeWarning, "Long", "Test", "100%% of %s", strings.Repeat("ü", NoteBytesMax))
 
 	watch, err := client.EventsV1().Events(metav1.NamespaceDefault).Watch(t.Context(), metav1.ListOptions{FieldSelector: "reason=Long"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	defer watch.Stop()
 	select {
 	case <-watch.ResultChan():

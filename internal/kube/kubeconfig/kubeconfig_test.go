@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 const head = `apiVersion: v1
@@ -23,9 +25,7 @@ func TestAKubeconfigRunsNothingAndReadsNothingElse(t *testing.T) {
 	dir := t.TempDir()
 	stolen := filepath.Join(t.TempDir(), "token")
 	for file, text := range map[string]string{filepath.Join(dir, "tls.crt"): "certificate", filepath.Join(dir, "tls.key"): "key", stolen: "stolen"} {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	}
 	cases := map[string]struct {
 		reason, user string
@@ -66,9 +66,7 @@ func TestAKubeconfigRunsNothingAndReadsNothingElse(t *testing.T) {
 					t.Fatalf("%s: %v", c.reason, err)
 				}
 				config, err := read.ClientConfig()
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.NoError(t, err)
 				got := []string{config.BearerToken, string(config.CertData), config.BearerTokenFile, config.CertFile, config.KeyFile}
 				if diff := cmp.Diff([]string{c.token, c.cert, "", "", ""}, got); diff != "" {
 					t.Errorf("%s: token, certificate and files (-want +got):\n%s", c.reason, diff)

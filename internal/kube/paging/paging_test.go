@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-io/capstan/internal/cluster/dial"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // server lists by a function of what was asked.
@@ -78,9 +79,7 @@ func TestAllPagesAreRead(t *testing.T) {
 		return nil
 	}}
 	names, err := read(t.Context(), NewPages(s, 2, 7))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if diff := cmp.Diff([][]string{{"a", "b", "c"}, {"here 2 ", "here 2 b", "here 2 c"}}, [][]string{names, asked}); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -236,9 +235,7 @@ func TestLargeObjectsAreRead(t *testing.T) {
 // counts the attempts to make one.
 func TestAServerThatIsNotReachedIsAskedOnce(t *testing.T) {
 	mute, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0") // accepts connections and says nothing
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	defer func() { _ = mute.Close() }()
 	late := &net.OpError{Op: "dial", Net: "tcp", Err: os.ErrDeadlineExceeded}
 	reached := &net.Dialer{}
@@ -274,8 +271,6 @@ func clientOf(t *testing.T, config *rest.Config) client.Client {
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{corev1.SchemeGroupVersion})
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
 	c, err := client.New(config, client.Options{Mapper: mapper})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return c
 }

@@ -16,6 +16,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // server answers reviews; nothing else is asked of it.
@@ -66,9 +68,7 @@ func TestAGuardEndsTheProgramWhenItsRightsChange(t *testing.T) {
 		wanted := []rbacv1.PolicyRule{rule([]string{""}, []string{"pods"}, []string{"get"}), rule([]string{""}, []string{"secrets"}, []string{"get"})}
 		s := &server{rules: mayGetPods()}
 		held, err := ReviewRights(t.Context(), s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		ended := make(chan error, 1)
 		guard := &ChangeWatcher{Client: s, Wanted: wanted, Lacked: held.MissingRules(wanted...), Every: time.Minute}
 		go func() { ended <- guard.Start(t.Context()) }()

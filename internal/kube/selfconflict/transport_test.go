@@ -18,6 +18,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	testingclock "k8s.io/utils/clock/testing"
+
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // TestWritesOfClientsAreCounted writes with a client of Kubernetes through a damper that
@@ -55,9 +57,7 @@ func TestWritesOfClientsAreCounted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := NewDamper(Limits{Writes: 1, Window: time.Hour}, testingclock.NewFakeClock(time.Unix(0, 0)))
 			config, err := d.DampWrites(&rest.Config{Host: server.URL + "/clusters/hub"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			c := kubernetes.NewForConfigOrDie(config)
 			for _, first := range []write{patch("web", metav1.PatchOptions{}), renews} {
 				if err := first(t.Context(), c); err != nil {

@@ -23,6 +23,8 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 const (
@@ -36,13 +38,9 @@ const (
 // idle: in the middle of the answer if abrupt, and else as if it were complete.
 func idleProxy(t *testing.T, config *rest.Config, abrupt bool) *rest.Config {
 	target, err := url.Parse(config.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	transport, err := rest.TransportFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	proxy := &httputil.ReverseProxy{
 		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport: transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
@@ -128,26 +126,10 @@ func (c *counted) get() (lists, streams, resumed int) {
 	return c.lists, c.streams, c.resumed
 }
 
-func until(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	limit := time.After(patience)
-	for !done() {
-		select {
-		case <-tick.C:
-		case <-limit:
-			t.Fatalf("%s did not come to pass", what)
-		}
-	}
-}
-
 func TestAProxyThatEndsIdleWatches(t *testing.T) {
 	_, config := servers.Start(t)
 	direct, err := client.New(config, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for reason, test := range map[string]struct {
 		name     string
 		selector func(name string) ObjectSelector
@@ -166,29 +148,23 @@ func TestAProxyThatEndsIdleWatches(t *testing.T) {
 		t.Run(reason, func(t *testing.T) {
 			t.Parallel()
 			c, err := metadata.NewForConfig(idleProxy(t, config, test.abrupt))
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			source := MetadataSource(c, corev1.SchemeGroupVersion.WithResource("configmaps"), test.selector(test.name))
 			var requests counted
 			requests.count(&source)
 			d := start(t, source)
 			const cuts = 3
-			until(t, "that the watch is ended and resumed", func() bool {
+			expect.EventuallyTrue(t, patience, "that the watch is ended and resumed", func() bool {
 				_, _, resumed := requests.get()
 				return resumed >= cuts
 			})
 			configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 				Namespace: "default", Name: test.name, Labels: map[string]string{"watched": test.name},
 			}}
-			if err := direct.Create(t.Context(), configMap); err != nil {
-				t.Fatal(err)
-			}
-			until(t, "that the new object is told", func() bool { return slices.Contains(d.peek(), "update "+test.name) })
-			if err := direct.Delete(t.Context(), configMap); err != nil {
-				t.Fatal(err)
-			}
-			until(t, "that the deletion is told", func() bool { return slices.Contains(d.peek(), "delete "+test.name) })
+			expect.NoError(t, direct.Create(t.Context(), configMap))
+			expect.EventuallyTrue(t, patience, "that the new object is told", func() bool { return slices.Contains(d.peek(), "update "+test.name) })
+			expect.NoError(t, direct.Delete(t.Context(), configMap))
+			expect.EventuallyTrue(t, patience, "that the deletion is told", func() bool { return slices.Contains(d.peek(), "delete "+test.name) })
 			if lists, streams, _ := requests.get(); lists+streams > 1 {
 				t.Errorf("the objects were listed %d times and streamed %d times, want once: a watch that ended is resumed", lists, streams)
 			}

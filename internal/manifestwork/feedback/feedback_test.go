@@ -19,18 +19,15 @@ import (
 	"github.com/capstan-io/capstan/internal/manifestwork/budget"
 	"github.com/capstan-io/capstan/internal/manifestwork/feedback"
 	"github.com/capstan-io/capstan/internal/manifestwork/jsonpath"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 func object(t testing.TB, text string) *unstructured.Unstructured {
 	t.Helper()
 	u := &unstructured.Unstructured{}
 	content, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := u.UnmarshalJSON(content); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
+	expect.NoError(t, u.UnmarshalJSON(content))
 	return u
 }
 
@@ -61,9 +58,7 @@ func short(t testing.TB, values []workv1.FeedbackValue) []string {
 			value = *f.JSONRaw
 		}
 		text, err := json.Marshal(value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		lines = append(lines, v.Name+" "+string(f.Type)+" "+string(text))
 	}
 	return lines

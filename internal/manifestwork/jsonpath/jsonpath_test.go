@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"k8s.io/client-go/util/jsonpath"
+
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 func TestValuesAreCompared(t *testing.T) {
@@ -57,9 +59,7 @@ func TestAnIndexMeansItemsOfAList(t *testing.T) {
 	} {
 		t.Run(index, func(t *testing.T) {
 			parsed, err := jsonpath.Parse("index", "{["+index+"]}")
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			list, ok := parsed.Root.Nodes[0].(*jsonpath.ListNode)
 			if !ok || len(list.Nodes) != 1 {
 				t.Fatalf("it is parsed as %v", parsed.Root.Nodes)

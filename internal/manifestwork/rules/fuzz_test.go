@@ -10,6 +10,7 @@ import (
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/manifestwork/rules"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // FuzzExpressions looks for expressions and objects that make an evaluation
@@ -29,9 +30,7 @@ func FuzzExpressions(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, expression, content string) {
 		u := &unstructured.Unstructured{}
-		if err := u.UnmarshalJSON([]byte(`{"apiVersion": "v1", "kind": "Thing"}`)); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, u.UnmarshalJSON([]byte(`{"apiVersion": "v1", "kind": "Thing"}`)))
 		o := &unstructured.Unstructured{}
 		if o.UnmarshalJSON([]byte(content)) == nil || o.Object != nil {
 			u = o

@@ -20,6 +20,7 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret/native"
 	"github.com/capstan-io/capstan/internal/manifestwork/budget"
 	"github.com/capstan-io/capstan/internal/manifestwork/rules"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 const activeJob = `
@@ -36,12 +37,8 @@ func object(t testing.TB, text string) *unstructured.Unstructured {
 	t.Helper()
 	u := &unstructured.Unstructured{}
 	content, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := u.UnmarshalJSON(content); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
+	expect.NoError(t, u.UnmarshalJSON(content))
 	return u
 }
 

@@ -14,7 +14,10 @@ import (
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/config"
 	"github.com/capstan-io/capstan/internal/operator/fence"
+	"github.com/capstan-io/capstan/internal/testing/build"
+	"github.com/capstan-io/capstan/internal/testing/cluster"
 	"github.com/capstan-io/capstan/internal/testing/env"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // statefulSet is one of the pods of a Deployment.
@@ -38,35 +41,27 @@ func projected(pod *corev1.PodSpec) {
 // it shall not, where somebody has given it more permissions than it needs.
 func TestFenceOfTheOperatorOfControlPlanes(t *testing.T) {
 	_, admin := servers.Start(t)
-	root := connect(t, admin)
+	root := cluster.NewClient(t, admin)
 	const home, hub = "hub-control-plane", "hub"
 	for _, n := range []*corev1.Namespace{
-		namespace(home, operatorv1.LabelOperatedBy, fleetv1alpha1.ControlPlaneOperator), namespace(hub), namespace(foreign),
+		build.Namespace(home, operatorv1.LabelOperatedBy, fleetv1alpha1.ControlPlaneOperator), build.Namespace(hub), build.Namespace(foreign),
 	} {
-		if err := root.Create(t.Context(), n); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, root.Create(t.Context(), n))
 	}
 	objects, err := config.Operator(config.ControlPlaneOperator)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for _, object := range objects {
 		if kind := object.GetKind(); kind != "ClusterRole" && kind != "ClusterRoleBinding" {
 			continue
 		}
-		if err := root.Create(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, root.Create(t.Context(), object))
 	}
 	for _, n := range []string{home, hub, foreign} {
 		binding := roleBinding(n, "control-plane", fleetv1alpha1.ControlPlaneNamespaceRole)
 		binding.Subjects = []rbacv1.Subject{{
 			Kind: rbacv1.ServiceAccountKind, Namespace: operatorv1.DefaultOperatorNamespace, Name: fleetv1alpha1.ControlPlaneOperator,
 		}}
-		if err := root.Create(t.Context(), binding); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, root.Create(t.Context(), binding))
 		rule := rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"statefulsets"}, Verbs: []string{"create"}}
 		env.WaitAllowed(t.Context(), t, admin, env.ServiceAccountReview(operatorv1.DefaultOperatorNamespace, fleetv1alpha1.ControlPlaneOperator), n, rule, true)
 	}

@@ -18,7 +18,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
@@ -28,7 +27,10 @@ import (
 	"github.com/capstan-io/capstan/config"
 	"github.com/capstan-io/capstan/internal/kube/deepcopy"
 	"github.com/capstan-io/capstan/internal/operator/fence"
+	"github.com/capstan-io/capstan/internal/testing/build"
+	"github.com/capstan-io/capstan/internal/testing/cluster"
 	"github.com/capstan-io/capstan/internal/testing/env"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // Namespaces of the test: one of somebody else, one that a user has given to the
@@ -36,7 +38,7 @@ import (
 const (
 	foreign = "payments"
 	given   = "hosted1"
-	cluster = "cluster1"
+	joined  = "cluster1"
 
 	grant = "open-cluster-management:managedcluster:cluster1:work"
 )
@@ -63,14 +65,6 @@ func patch(object client.Object, patch string) try {
 
 func meta(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name}
-}
-
-func namespace(name string, labels ...string) *corev1.Namespace {
-	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}}}
-	for i := 0; i+1 < len(labels); i += 2 {
-		n.Labels[labels[i]] = labels[i+1]
-	}
-	return n
 }
 
 func secret(namespace, name string, kind corev1.SecretType) *corev1.Secret {
@@ -148,11 +142,11 @@ func attacks(own, account string) map[string]try {
 		"pods among the processes of the node":                         create(deployment(own, account, func(p *corev1.PodSpec) { p.HostPID = true })),
 		"privileged pods":                                              create(deployment(own, account, privileged)),
 		"an account of somebody else's namespace":                      create(&corev1.ServiceAccount{ObjectMeta: meta(foreign, "x")}),
-		"taking a namespace over":                                      patch(namespace(foreign), `{"metadata":{"labels":{"fleet.capstan.io/operated-by":"cluster-manager"}}}`),
-		"giving a namespace to the other operator":                     patch(namespace(foreign), `{"metadata":{"labels":{"fleet.capstan.io/operated-by":"klusterlet"}}}`),
-		"making a namespace one of add-ons":                            patch(namespace(foreign), `{"metadata":{"labels":{"addon.open-cluster-management.io/namespace":"true"}}}`),
-		"letting pods do more in a namespace of its own":               patch(namespace(own), `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"privileged"}}}`),
-		"deleting somebody else's namespace":                           remove(namespace(foreign)),
+		"taking a namespace over":                                      patch(build.Namespace(foreign), `{"metadata":{"labels":{"fleet.capstan.io/operated-by":"cluster-manager"}}}`),
+		"giving a namespace to the other operator":                     patch(build.Namespace(foreign), `{"metadata":{"labels":{"fleet.capstan.io/operated-by":"klusterlet"}}}`),
+		"making a namespace one of add-ons":                            patch(build.Namespace(foreign), `{"metadata":{"labels":{"addon.open-cluster-management.io/namespace":"true"}}}`),
+		"letting pods do more in a namespace of its own":               patch(build.Namespace(own), `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"privileged"}}}`),
+		"deleting somebody else's namespace":                           remove(build.Namespace(foreign)),
 		"deleting kube-public's grants":                                remove(&rbacv1.RoleBinding{ObjectMeta: meta(metav1.NamespacePublic, "foreign")}),
 	}
 }
@@ -165,10 +159,10 @@ func work(own, account string) map[string]try {
 		"a Secret in its own namespace":               create(secret(own, operatorv1.ImagePullSecret, corev1.SecretTypeOpaque)),
 		"a Secret in a namespace that it was given":   create(secret(given, operatorv1.ImagePullSecret, corev1.SecretTypeOpaque)),
 		"an account in its own namespace":             create(&corev1.ServiceAccount{ObjectMeta: meta(own, account)}),
-		"a namespace":                                 create(namespace("new")),
-		"another label on its own namespace":          patch(namespace(own), `{"metadata":{"labels":{"operator.open-cluster-management.io/klusterlet":"x"}}}`),
-		"another label on a namespace that was given": patch(namespace(given), `{"metadata":{"labels":{"operator.open-cluster-management.io/klusterlet":"x"}}}`),
-		"the deletion of a namespace that was given":  remove(namespace(given)),
+		"a namespace":                                 create(build.Namespace("new")),
+		"another label on its own namespace":          patch(build.Namespace(own), `{"metadata":{"labels":{"operator.open-cluster-management.io/klusterlet":"x"}}}`),
+		"another label on a namespace that was given": patch(build.Namespace(given), `{"metadata":{"labels":{"operator.open-cluster-management.io/klusterlet":"x"}}}`),
+		"the deletion of a namespace that was given":  remove(build.Namespace(given)),
 	}
 }
 
@@ -190,22 +184,22 @@ func TestFence(t *testing.T) {
 				"a Service before somebody else's pods":       create(&corev1.Service{ObjectMeta: meta(foreign, "x"), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 1}}}}),
 				"a budget for somebody else's pods":           create(budget(foreign)),
 				"a role in somebody else's namespace":         create(&rbacv1.Role{ObjectMeta: meta(foreign, "x")}),
-				"a grant to a cluster of its own":             create(roleBinding(cluster, grant+"2", "open-cluster-management:managedcluster:work")),
-				"somebody else in the grant of a cluster":     patch(roleBinding(cluster, grant, ""), `{"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"thief"}]}`),
+				"a grant to a cluster of its own":             create(roleBinding(joined, grant+"2", "open-cluster-management:managedcluster:work")),
+				"somebody else in the grant of a cluster":     patch(roleBinding(joined, grant, ""), `{"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"thief"}]}`),
 				"the namespace of a hub with a token in it":   create(secret(given, "signer-secret", corev1.SecretTypeServiceAccountToken)),
 				"pods as the agent that does all on a member": create(deployment(operatorv1.DefaultOperatorNamespace, "klusterlet-work-sa")),
 			},
 			work: map[string]try{
 				"what bootstrap identities may read":   create(&rbacv1.Role{ObjectMeta: meta(metav1.NamespacePublic, operatorv1.BootstrapClusterRole)}),
-				"a finalizer off a grant":              patch(roleBinding(cluster, grant, ""), `{"metadata":{"finalizers":null}}`),
-				"a finalizer off a grant to nobody":    patch(roleBinding(cluster, grant+"-nobody", ""), `{"metadata":{"finalizers":null}}`),
-				"the deletion of a grant":              remove(roleBinding(cluster, grant, "")),
+				"a finalizer off a grant":              patch(roleBinding(joined, grant, ""), `{"metadata":{"finalizers":null}}`),
+				"a finalizer off a grant to nobody":    patch(roleBinding(joined, grant+"-nobody", ""), `{"metadata":{"finalizers":null}}`),
+				"the deletion of a grant":              remove(roleBinding(joined, grant, "")),
 				"pods of a later component":            create(deployment(operatorv1.DefaultHubNamespace, "push-agent-sa")),
 				"pods of the aggregated API server":    create(deployment(operatorv1.DefaultHubNamespace, "apiserver-sa")),
 				"a budget for them":                    create(budget(operatorv1.DefaultHubNamespace)),
 				"the identity that agents join as":     create(&corev1.ServiceAccount{ObjectMeta: meta(operatorv1.DefaultOperatorNamespace, operatorv1.BootstrapServiceAccount)}),
-				"its label on its own namespace":       patch(namespace(operatorv1.DefaultHubNamespace), `{"metadata":{"labels":{"fleet.capstan.io/operated-by":"cluster-manager"}}}`),
-				"a namespace that is its own at birth": create(namespace("new", operatorv1.LabelOperatedBy, "cluster-manager")),
+				"its label on its own namespace":       patch(build.Namespace(operatorv1.DefaultHubNamespace), `{"metadata":{"labels":{"fleet.capstan.io/operated-by":"cluster-manager"}}}`),
+				"a namespace that is its own at birth": create(build.Namespace("new", operatorv1.LabelOperatedBy, "cluster-manager")),
 			},
 		},
 		"klusterlet": {
@@ -219,7 +213,7 @@ func TestFence(t *testing.T) {
 			work: map[string]try{
 				"a pull secret in a namespace of add-ons": create(secret("addons", operatorv1.ImagePullSecret, corev1.SecretTypeOpaque)),
 				"pods of the registration agent":          create(deployment(operatorv1.DefaultAgentNamespace, "edge-registration-sa")),
-				"the label of add-ons on their namespace": patch(namespace(operatorv1.DefaultAddOnNamespace), `{"metadata":{"labels":{"addon.open-cluster-management.io/namespace":"true","fleet.capstan.io/operated-by":"klusterlet"}}}`),
+				"the label of add-ons on their namespace": patch(build.Namespace(operatorv1.DefaultAddOnNamespace), `{"metadata":{"labels":{"addon.open-cluster-management.io/namespace":"true","fleet.capstan.io/operated-by":"klusterlet"}}}`),
 			},
 		},
 	}
@@ -280,15 +274,15 @@ func unmovable(t *testing.T, c client.Client, o fence.FencedOperator) {
 // prepare makes the namespaces of the test, and what of others is in them.
 func prepare(t *testing.T, admin *rest.Config) {
 	t.Helper()
-	root := connect(t, admin)
+	root := cluster.NewClient(t, admin)
 	objects := []client.Object{
-		namespace(operatorv1.DefaultOperatorNamespace), namespace(operatorv1.DefaultHubNamespace), namespace(operatorv1.DefaultAgentNamespace),
-		namespace(operatorv1.DefaultAddOnNamespace), namespace(foreign), namespace(cluster),
-		namespace("addons", operatorv1.LabelAddOnNamespace, "true"), namespace(given),
+		build.Namespace(operatorv1.DefaultOperatorNamespace), build.Namespace(operatorv1.DefaultHubNamespace), build.Namespace(operatorv1.DefaultAgentNamespace),
+		build.Namespace(operatorv1.DefaultAddOnNamespace), build.Namespace(foreign), build.Namespace(joined),
+		build.Namespace("addons", operatorv1.LabelAddOnNamespace, "true"), build.Namespace(given),
 		roleBinding(metav1.NamespacePublic, "foreign", "view"),
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "open-cluster-management:managedcluster:work"}},
 	}
-	held := roleBinding(cluster, grant, "open-cluster-management:managedcluster:work")
+	held := roleBinding(joined, grant, "open-cluster-management:managedcluster:work")
 	held.Finalizers = []string{"cluster.open-cluster-management.io/manifest-work-cleanup"}
 	nobody := held.DeepCopy()
 	nobody.Name, nobody.Subjects = grant+"-nobody", nil
@@ -303,21 +297,15 @@ func prepare(t *testing.T, admin *rest.Config) {
 // gives it, and returns a client of the administrator.
 func install(t *testing.T, admin *rest.Config, name, folder string) client.Client {
 	t.Helper()
-	root := connect(t, admin)
-	if err := root.Patch(t.Context(), namespace(given), client.RawPatch(types.MergePatchType,
-		[]byte(`{"metadata":{"labels":{"fleet.capstan.io/operated-by":"`+name+`"}}}`))); err != nil {
-		t.Fatal(err)
-	}
+	root := cluster.NewClient(t, admin)
+	expect.NoError(t, root.Patch(t.Context(), build.Namespace(given), client.RawPatch(types.MergePatchType,
+		[]byte(`{"metadata":{"labels":{"fleet.capstan.io/operated-by":"`+name+`"}}}`))))
 	objects, err := config.Operator(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for _, object := range objects {
 		switch object.GetKind() {
 		case "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding":
-			if err := root.Create(t.Context(), object); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, root.Create(t.Context(), object))
 		}
 	}
 	rule := rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"create"}}
@@ -335,44 +323,26 @@ func put(t *testing.T, root, operator client.Client, o fence.FencedOperator) {
 		}
 	}
 	attack := create(secret(foreign, "x", corev1.SecretTypeOpaque))
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		return attack(ctx, operator) != nil, nil
-	})
-	if err != nil {
-		t.Fatalf("the fence does not hold: %v", err)
-	}
+	expect.EventuallyTrue(t, expect.Patience, "the fence holds", func() bool { return attack(t.Context(), operator) != nil })
 	policy := &admissionv1.ValidatingAdmissionPolicy{}
-	if err := root.Get(t.Context(), client.ObjectKey{Name: o.FenceName()}, policy); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func connect(t *testing.T, config *rest.Config) client.Client {
-	t.Helper()
-	c, err := client.New(config, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	expect.NoError(t, root.Get(t.Context(), client.ObjectKey{Name: o.FenceName()}, policy))
 }
 
 // as returns a client that is the account of the operator.
 func as(t *testing.T, admin *rest.Config, name string) client.Client {
 	t.Helper()
 	account := env.ServiceAccountReview(operatorv1.DefaultOperatorNamespace, name)
-	c := rest.CopyConfig(admin)
-	c.Impersonate = rest.ImpersonationConfig{UserName: account.User, Groups: account.Groups}
-	return connect(t, c)
+	return cluster.NewClient(t, cluster.AsUser(admin, account.User, account.Groups...))
 }
 
 // TestAnOperatorTellsWhetherItIsFencedIn lets a PolicyInstaller make a fence, and shows it
 // what can become of one.
 func TestAnOperatorTellsWhetherItIsFencedIn(t *testing.T) {
 	_, admin := servers.Start(t)
-	root := connect(t, admin)
+	root := cluster.NewClient(t, admin)
 	o := fence.KlusterletOperator(operatorv1.DefaultOperatorNamespace)
 	now := clocktesting.NewFakePassiveClock(time.Now())
-	expect := func(keeper *fence.PolicyInstaller, status metav1.ConditionStatus, reason, message string) {
+	tells := func(keeper *fence.PolicyInstaller, status metav1.ConditionStatus, reason, message string) {
 		t.Helper()
 		got := keeper.EnsureFence(t.Context(), o).UnfencedCondition()
 		if got.Type != operatorv1.ConditionUnfenced || got.Status != status || got.Reason != reason || !strings.Contains(got.Message, message) {
@@ -380,10 +350,10 @@ func TestAnOperatorTellsWhetherItIsFencedIn(t *testing.T) {
 		}
 	}
 	stranger := as(t, admin, "stranger") // has no role, as an operator of OCM's charts has none for policies
-	expect(fence.NewPolicyInstaller(stranger, stranger, now), metav1.ConditionTrue, operatorv1.ReasonFenceForbidden, "validatingadmissionpolicies")
+	tells(fence.NewPolicyInstaller(stranger, stranger, now), metav1.ConditionTrue, operatorv1.ReasonFenceForbidden, "validatingadmissionpolicies")
 
 	keeper := fence.NewPolicyInstaller(root, root, now)
-	expect(keeper, metav1.ConditionFalse, operatorv1.ReasonFenced, o.FenceName())
+	tells(keeper, metav1.ConditionFalse, operatorv1.ReasonFenced, o.FenceName())
 	for name, change := range map[string]struct {
 		object client.Object
 		patch  string
@@ -394,19 +364,15 @@ func TestAnOperatorTellsWhetherItIsFencedIn(t *testing.T) {
 		"a binding of another policy":       {o.FenceBinding(), `{"spec":{"policyName":"other"}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := root.Patch(t.Context(), change.object, client.RawPatch(types.MergePatchType, []byte(change.patch))); err != nil {
-				t.Fatal(err)
-			}
-			expect(keeper, metav1.ConditionFalse, operatorv1.ReasonFenced, "") // it does not look all the time
+			expect.NoError(t, root.Patch(t.Context(), change.object, client.RawPatch(types.MergePatchType, []byte(change.patch))))
+			tells(keeper, metav1.ConditionFalse, operatorv1.ReasonFenced, "") // it does not look all the time
 			now.SetTime(now.Now().Add(time.Hour))
-			expect(keeper, metav1.ConditionTrue, operatorv1.ReasonFenceChanged, o.FenceName())
+			tells(keeper, metav1.ConditionTrue, operatorv1.ReasonFenceChanged, o.FenceName())
 			for _, object := range []client.Object{o.FencePolicy(), o.FenceBinding()} {
-				if err := root.Delete(t.Context(), object); err != nil {
-					t.Fatal(err)
-				}
+				expect.NoError(t, root.Delete(t.Context(), object))
 			}
 			now.SetTime(now.Now().Add(time.Hour))
-			expect(keeper, metav1.ConditionFalse, operatorv1.ReasonFenced, o.FenceName())
+			tells(keeper, metav1.ConditionFalse, operatorv1.ReasonFenced, o.FenceName())
 		})
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 func TestObjectsAreCountedByTheirConditions(t *testing.T) {
@@ -18,13 +20,9 @@ func TestObjectsAreCountedByTheirConditions(t *testing.T) {
 		return [][]metav1.Condition{{applied, {Type: "Available", Status: metav1.ConditionUnknown}}, {applied}, {failed}, nil}, nil
 	})
 	registry := prometheus.NewPedanticRegistry()
-	if err := registry.Register(metric); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, registry.Register(metric))
 	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	got := map[string]float64{}
 	for _, metric := range families[0].GetMetric() {
 		key := ""

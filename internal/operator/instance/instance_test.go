@@ -20,6 +20,7 @@ import (
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/operator/instance"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 const definition = "klusterlets.operator.open-cluster-management.io"
@@ -40,9 +41,7 @@ func (h *heard) Write(line []byte) (int, error) {
 func start(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) (instance.Instances, *heard) {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := errors.Join(operatorv1.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, errors.Join(operatorv1.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)))
 	log := &heard{}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(funcs).WithObjects(objects...).Build()
 	return instance.Instances{Client: c, Log: log}, log
@@ -85,9 +84,7 @@ func TestRemoveWaitsForTheOperator(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := i.RemoveInstance(t.Context(), removal("klusterlet", true)); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, i.RemoveInstance(t.Context(), removal("klusterlet", true)))
 	if !cleaned || there(t, i.Client, klusterlet("klusterlet")) || there(t, i.Client, crd()) {
 		t.Errorf("waited: %t; want the object and its definition gone; log:\n%s", cleaned, log)
 	}
@@ -96,9 +93,7 @@ func TestRemoveWaitsForTheOperator(t *testing.T) {
 func TestRemoveWaitsForOthersThatAreGoing(t *testing.T) {
 	other := klusterlet("b", "operator/cleanup")
 	i, log := start(t, interceptor.Funcs{}, klusterlet("a"), other, crd())
-	if err := i.Client.Delete(t.Context(), other); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, i.Client.Delete(t.Context(), other))
 	waited := false
 	log.listen = func(line string) {
 		if waited || !strings.Contains(line, "Klusterlet b is being removed, too") {
@@ -159,9 +154,7 @@ func TestRemoveTellsWhatItWaitedFor(t *testing.T) {
 func TestApplyWaitsForARemoval(t *testing.T) {
 	going := klusterlet("klusterlet", "operator/cleanup")
 	i, log := start(t, interceptor.Funcs{}, going)
-	if err := i.Client.Delete(t.Context(), going); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, i.Client.Delete(t.Context(), going))
 	waited := false
 	log.listen = func(line string) {
 		if waited || !strings.Contains(line, "is being removed") {
@@ -175,9 +168,7 @@ func TestApplyWaitsForARemoval(t *testing.T) {
 	wanted := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"clusterName": "c1"}}}
 	wanted.SetGroupVersionKind(operatorv1.GroupVersion.WithKind("Klusterlet"))
 	wanted.SetName("klusterlet")
-	if err := i.ApplyInstance(t.Context(), wanted); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, i.ApplyInstance(t.Context(), wanted))
 	if got := klusterlet("klusterlet"); !waited || !there(t, i.Client, got) || got.DeletionTimestamp != nil {
 		t.Errorf("waited: %t; want the object created again; log:\n%s", waited, log)
 	}

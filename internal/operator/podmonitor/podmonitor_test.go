@@ -10,14 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/capstan-io/capstan/internal/operator/render"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 func TestEachComponentIsFoundOnceAtItsPort(t *testing.T) {
 	encoded, err := render.ToUnstructured(NewPodMonitor(render.ResourceMeta{Name: "m", Namespace: "n"},
 		ComponentPods{Component: "agent", App: "klusterlet-agent", Port: 8080}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	endpoints, _, err := unstructured.NestedSlice(encoded.Object, "spec", "podMetricsEndpoints")
 	if err != nil || len(endpoints) != 1 {
 		t.Fatalf("got the endpoints %v, %v", endpoints, err)
@@ -26,9 +25,7 @@ func TestEachComponentIsFoundOnceAtItsPort(t *testing.T) {
 		t.Error("a label of a metric that is empty, such as cluster of capstan_push_connections, would remove that of the target")
 	}
 	relabelings, _, err := unstructured.NestedSlice(endpoints[0].(map[string]any), "relabelings")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for ip, want := range map[string]string{"10.1.2.3": "10.1.2.3:8080", "fd00::1": "[fd00::1]:8080"} {
 		got := ""
 		for _, relabeling := range relabelings {

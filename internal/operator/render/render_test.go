@@ -16,6 +16,8 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 func testWorkload() Workload {
@@ -77,9 +79,7 @@ func TestUnchangedSeesEveryDriftAndNothingElse(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			desired, err := StampAppliedHash(testWorkload().RenderDeployment())
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			live := desired.DeepCopy()
 			tc.change(t, live.Object)
 			if got := isUnchanged(desired, live); got != tc.want {
@@ -91,9 +91,7 @@ func TestUnchangedSeesEveryDriftAndNothingElse(t *testing.T) {
 
 func set(t *testing.T, object map[string]any, value any, path ...string) {
 	t.Helper()
-	if err := unstructured.SetNestedField(object, value, path...); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, unstructured.SetNestedField(object, value, path...))
 }
 
 func TestEmptySelectorIsNotCoveredByANarrowOne(t *testing.T) {
@@ -143,9 +141,7 @@ func TestPruneRemovesOnlyWhatIsOursAndNotKept(t *testing.T) {
 		return sa
 	}
 	scheme := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, clientgoscheme.AddToScheme(scheme))
 	c := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(testrestmapper.TestOnlyStaticRESTMapper(scheme)).
 		WithObjects(account("kept", "us"), account("old", "us"), account("foreign", "them")).Build()
 	a := NewApplier(c, c, "us")
@@ -154,16 +150,12 @@ func TestPruneRemovesOnlyWhatIsOursAndNotKept(t *testing.T) {
 	scope := PruneScope{Labels: map[string]string{"made-by": "us"}}
 	scope.Kinds = append(scope.Kinds, kind, rbacv1.SchemeGroupVersion.WithKind("Role"))
 	found, err := a.Prune(t.Context(), scope, keep)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if len(found) != 1 || found[0].Name != "old" {
 		t.Errorf("pruned %+v, want the old one", found)
 	}
 	list := &corev1.ServiceAccountList{}
-	if err := c.List(t.Context(), list); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, c.List(t.Context(), list))
 	if len(list.Items) != 2 {
 		t.Errorf("%d are left, want 2", len(list.Items))
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 func TestAllow(t *testing.T) {
@@ -32,9 +33,7 @@ func TestAllow(t *testing.T) {
 		{clusterv1.LabelClusterSet, clusterv1.LabelClusterSet, false},
 	} {
 		allowed, err := ParseAllowedKeys(c.allowed)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		if got := allowed.AllowsKey(c.key); got != c.want {
 			t.Errorf("with %q allowed, %q is allowed: %v", c.allowed, c.key, got)
 		}

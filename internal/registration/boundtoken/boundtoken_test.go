@@ -11,6 +11,7 @@ import (
 	"k8s.io/cluster-bootstrap/token/util"
 
 	"github.com/capstan-io/capstan/internal/registration/boundtoken"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 const (
@@ -142,9 +143,7 @@ func TestGroups(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			for _, group := range groups {
 				if err := util.ValidateBootstrapGroupName(group); err != nil {
 					t.Errorf("the API server takes no such group: %v", err)

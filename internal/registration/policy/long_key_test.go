@@ -15,6 +15,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // TestNoLongKeyOfARequestIsUsed has somebody ask with a key that fills his request. To find
@@ -23,23 +24,17 @@ import (
 func TestNoLongKeyOfARequestIsUsed(t *testing.T) {
 	const bits = 22_000
 	n, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), bits))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	n.SetBit(n, 0, 1).SetBit(n, bits-1, 1)
 	key, err := asn1.Marshal(struct {
 		N *big.Int
 		E int
 	}{n, 1<<31 - 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	subject, err := asn1.Marshal(pkix.Name{
 		CommonName: clusterv1.AgentUser("c", "a"), Organization: []string{clusterv1.AgentGroup("c"), clusterv1.GroupManagedClusters},
 	}.ToRDNSequence())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	type spki struct {
 		Algorithm pkix.AlgorithmIdentifier
 		Key       asn1.BitString
@@ -64,9 +59,7 @@ func TestNoLongKeyOfARequestIsUsed(t *testing.T) {
 		Algorithm: pkix.AlgorithmIdentifier{Algorithm: sha, Parameters: asn1.NullRawValue},
 		Signature: asn1.BitString{Bytes: n.Bytes()[: bits/8-1 : bits/8-1], BitLength: 8 * (bits/8 - 1)},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	request := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
 	decision := DecideRequest(SigningRequest{
 		SignerName: certificatesv1.KubeAPIServerClientSignerName, Usages: []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth},

@@ -23,6 +23,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	"github.com/capstan-io/capstan/internal/registration/policy"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 const (
@@ -34,9 +35,7 @@ const (
 func makePEM(t testing.TB, change func(*x509.CertificateRequest)) []byte {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return makePEMWithKey(t, key, change)
 }
 
@@ -47,9 +46,7 @@ func makePEMWithKey(t testing.TB, key crypto.Signer, change func(*x509.Certifica
 		change(template)
 	}
 	der, err := x509.CreateCertificateRequest(rand.Reader, template, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
 }
 
@@ -98,9 +95,7 @@ func TestDecide(t *testing.T) {
 	accepted := policy.ClusterFacts{Exists: true, Accepted: true, Joined: true}
 	unknown := policy.ClusterFacts{Exists: true}
 	rsa1024, err := rsa.GenerateKey(rand.Reader, 1024)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	reshape := func(change func(*x509.CertificateRequest)) func(*policy.SigningRequest) {
 		return func(r *policy.SigningRequest) { r.PEM = makePEM(t, change) }
 	}
@@ -595,9 +590,7 @@ func FuzzDecide(f *testing.F) {
 	f.Add("west", "one", "", "east", clusterv1.AgentUser("east", "one"), clusterv1.AgentGroup("east"), "x.example.com", uint8(3))
 	f.Add("east", "one", "", "east", bootstrapper, "system:authenticated", "", uint8(1))
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		f.Fatal(err)
-	}
+	expect.NoError(f, err)
 	f.Fuzz(func(t *testing.T, cluster, agent, organization, label, user, group, dns string, bits uint8) {
 		template := &x509.CertificateRequest{Subject: subjectOf(cluster, agent)}
 		if organization != "" {

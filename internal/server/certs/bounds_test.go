@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/capstan-io/capstan/internal/testing/expect"
 	"github.com/capstan-io/capstan/internal/testing/longkey"
 )
 
@@ -17,9 +18,7 @@ import (
 // they come from.
 func TestKeysOfOthersAreBounded(t *testing.T) {
 	signer, err := NewAuthority("signer", time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	longest, longer, megabit := longkey.AuthorityPEM(t, RSABitsMax), longkey.AuthorityPEM(t, RSABitsMax+1), longkey.AuthorityPEM(t, 1<<20)
 	for name, c := range map[string]struct {
 		bundle []byte
@@ -68,9 +67,7 @@ func says(t *testing.T, name string, err error, wants string) {
 // TestNoLongKeyIsPublished has a bundle that others have changed.
 func TestNoLongKeyIsPublished(t *testing.T) {
 	signer, err := NewAuthority("signer", time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	plan := PlanRotation(time.Now(), ObservedState{Signer: signer, Bundle: longkey.AuthorityPEM(t, 1<<20), Trusted: [][]byte{longkey.AuthorityPEM(t, 1<<20)}}, nil)
 	if !bytes.Equal(plan.Bundle, signer.CertPEM) {
 		t.Errorf("it publishes %s", plan.Bundle)

@@ -16,6 +16,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 const testNamespace = "hub"
@@ -31,9 +33,7 @@ var start = time.Unix(1_700_000_000, 0)
 func newRotator(t *testing.T) (*Rotator, client.Client, *clocktesting.FakePassiveClock) {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := corev1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, corev1.AddToScheme(scheme))
 	c := fake.NewClientBuilder().WithScheme(scheme).Build()
 	clock := clocktesting.NewFakePassiveClock(start)
 	return &Rotator{
@@ -65,9 +65,7 @@ func accepts(bundle []byte, cert *x509.Certificate, now time.Time) bool {
 func TestFirstRotationMakesEverythingAtOnce(t *testing.T) {
 	r, c, clock := newRotator(t)
 	bundle, due, err := r.RotateCertificates(t.Context(), testServing, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for _, serving := range testServing {
 		if !accepts(bundle, stored(t, c, serving.Secret).Certificate, clock.Now()) {
 			t.Errorf("%s is not accepted with the bundle", serving.Secret)
@@ -84,14 +82,10 @@ func TestFirstRotationMakesEverythingAtOnce(t *testing.T) {
 func TestRotationWithoutNeedWritesNothing(t *testing.T) {
 	r, c, _ := newRotator(t)
 	bundle, _, err := r.RotateCertificates(t.Context(), testServing, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	before := stored(t, c, "a-serving-cert")
 	again, _, err := r.RotateCertificates(t.Context(), testServing, [][]byte{bundle})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if string(bundle) != string(again) || string(before.CertPEM) != string(stored(t, c, "a-serving-cert").CertPEM) {
 		t.Error("a second rotation changed something")
 	}
@@ -123,13 +117,9 @@ func TestCertificatesAreForNamesAndAddresses(t *testing.T) {
 
 func TestDamagedAndForeignCertificatesAreReplaced(t *testing.T) {
 	stranger, err := NewAuthority("stranger", start)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	foreign, err := NewServing(stranger, testServing[0].Hosts, start)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	tests := map[string]struct {
 		reason string
 		data   map[string][]byte
@@ -151,18 +141,12 @@ func TestDamagedAndForeignCertificatesAreReplaced(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, c, clock := newRotator(t)
 			bundle, _, err := r.RotateCertificates(t.Context(), testServing, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			secret := &corev1.Secret{}
 			key := client.ObjectKey{Namespace: testNamespace, Name: "a-serving-cert"}
-			if err := c.Get(t.Context(), key, secret); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, c.Get(t.Context(), key, secret))
 			secret.Data = tc.data
-			if err := c.Update(t.Context(), secret); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, c.Update(t.Context(), secret))
 			if _, _, err := r.RotateCertificates(t.Context(), testServing, [][]byte{bundle}); err != nil {
 				t.Fatal(err)
 			}
@@ -180,14 +164,10 @@ func TestDamagedAndForeignCertificatesAreReplaced(t *testing.T) {
 func TestNewSignerSignsNothingUntilEveryClientKnowsIt(t *testing.T) {
 	r, c, clock := newRotator(t)
 	old, _, err := r.RotateCertificates(t.Context(), testServing, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	clock.SetTime(start.Add(AuthorityLifetime * 85 / 100))
 	fresh, _, err := r.RotateCertificates(t.Context(), testServing, [][]byte{old})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if got := len(ParseBundle(fresh)); got != 2 {
 		t.Fatalf("the bundle has %d signers, want the old and the new one", got)
 	}
@@ -209,9 +189,7 @@ func TestRotationNeverBreaksARequest(t *testing.T) {
 		random := rand.New(rand.NewSource(seed))
 		r, c, clock := newRotator(t)
 		bundle, _, err := r.RotateCertificates(t.Context(), testServing, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		clients := [][]byte{bundle, bundle, bundle}
 		serving := map[string]*CertificatePair{}
 		for _, s := range testServing {
@@ -228,9 +206,7 @@ func TestRotationNeverBreaksARequest(t *testing.T) {
 				_ = c.Delete(t.Context(), signerSecret())
 			}
 			bundle, _, err = r.RotateCertificates(t.Context(), testServing, clients)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			for _, s := range testServing {
 				if step > lateMax || random.Intn(2) == 0 {
 					next := stored(t, c, s.Secret)
@@ -311,19 +287,13 @@ func TestLeavesAreForTheirPurposeOnly(t *testing.T) {
 
 func TestSigningKeysComeWithTheirPublicKey(t *testing.T) {
 	private, public, err := NewSigningKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	block, _ := pem.Decode(private)
 	key, err := x509.ParseECPrivateKey(block.Bytes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	block, _ = pem.Decode(public)
 	got, err := x509.ParsePKIXPublicKey(block.Bytes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if !key.PublicKey.Equal(got) {
 		t.Error("the public key is that of another one")
 	}

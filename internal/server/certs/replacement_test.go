@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // signedBy reports whether the signer has signed the certificate in the secret.
@@ -30,9 +32,7 @@ func steps(t *testing.T) (c client.Client, replace func(ReplacementStep) []*x509
 		t.Helper()
 		r.Replacement = Replacement{Token: "one", Step: step}
 		bundle, _, err := r.RotateCertificates(t.Context(), testServing, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		again, _, err := r.RotateCertificates(t.Context(), testServing, nil)
 		if err != nil || string(again) != string(bundle) {
 			t.Fatalf("step %d is not the same the second time (%v)", step, err)
@@ -74,9 +74,7 @@ func TestTheKeyOfAReplacedSignerIsDeleted(t *testing.T) {
 		replace(step)
 	}
 	secret := &corev1.Secret{}
-	if err := c.Get(t.Context(), client.ObjectKey{Namespace: testNamespace, Name: "signer-secret"}, secret); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, c.Get(t.Context(), client.ObjectKey{Namespace: testNamespace, Name: "signer-secret"}, secret))
 	if len(secret.Data) != 2 {
 		t.Errorf("the secret has %d values, want nothing of the old signer", len(secret.Data))
 	}
@@ -106,15 +104,11 @@ func TestASignerThatIsLostMeanwhileIsTrustedWithTheOld(t *testing.T) {
 	old := stored(t, c, "signer-secret")
 	lost := &corev1.Secret{}
 	lost.Namespace, lost.Name = r.Namespace, "signer-secret"
-	if err := c.Delete(t.Context(), lost); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, c.Delete(t.Context(), lost))
 	for _, step := range []ReplacementStep{Sign, Drop} {
 		r.Replacement.Step = step
 		bundle, _, err := r.RotateCertificates(t.Context(), testServing, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		if list := ParseBundle(bundle); !containsCertificate(list, old.Certificate) {
 			t.Errorf("step %d drops the old signer although nobody knows the new one", step)
 		}
@@ -159,9 +153,7 @@ func TestAReplacementSurvivesFailingWrites(t *testing.T) {
 			}
 			for _, leaf := range testServing {
 				config := &corev1.ConfigMap{}
-				if err := steady.Get(t.Context(), client.ObjectKey{Namespace: r.Namespace, Name: r.BundleConfigMap}, config); err != nil {
-					t.Fatal(err)
-				}
+				expect.NoError(t, steady.Get(t.Context(), client.ObjectKey{Namespace: r.Namespace, Name: r.BundleConfigMap}, config))
 				if !accepts([]byte(config.Data[BundleKey]), stored(t, c, leaf.Secret).Certificate, r.Clock.Now()) {
 					t.Fatalf("step %d, write %d: %s is not accepted with the bundle", step, n, leaf.Secret)
 				}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 func TestSelfSignedCertificateIsReplacedBeforeItExpires(t *testing.T) {
@@ -16,9 +18,7 @@ func TestSelfSignedCertificateIsReplacedBeforeItExpires(t *testing.T) {
 	serial := func() string {
 		t.Helper()
 		got, err := certificate.GetCertificate(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		if now := clock.Now(); now.Before(got.Leaf.NotBefore) || now.After(got.Leaf.NotAfter) {
 			t.Errorf("at %s the certificate is valid from %s to %s", now, got.Leaf.NotBefore, got.Leaf.NotAfter)
 		}

@@ -24,6 +24,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/capstan-io/capstan/internal/server/options"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 	"github.com/capstan-io/capstan/internal/testing/outage"
 )
 
@@ -41,6 +42,14 @@ type server struct {
 	config    *rest.Config
 	clients   kubernetes.Interface
 	namespace string
+}
+
+func newServer(t *testing.T) server {
+	t.Helper()
+	_, config := servers.Start(t)
+	clients, err := kubernetes.NewForConfig(config)
+	expect.NoError(t, err)
+	return server{config: config, clients: clients}
 }
 
 // in returns the server with a new namespace.
@@ -61,9 +70,7 @@ func (s server) pod(t *testing.T, name string) CandidatePod {
 		// With a node, the deletion of a pod waits for the node's kubelet.
 		Spec: corev1.PodSpec{NodeName: "node1", Containers: []corev1.Container{{Name: "c", Image: "i"}}},
 	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return CandidatePod{Namespace: s.namespace, Name: name, UID: created.UID}
 }
 
@@ -74,9 +81,7 @@ func (s server) delete(t *testing.T, name string, now bool) {
 	if now {
 		o.GracePeriodSeconds = ptr.To[int64](0)
 	}
-	if err := s.clients.CoreV1().Pods(s.namespace).Delete(t.Context(), name, o); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, s.clients.CoreV1().Pods(s.namespace).Delete(t.Context(), name, o))
 }
 
 func (s server) lock(t *testing.T, own CandidatePod) *Lock {
@@ -87,9 +92,7 @@ func (s server) lock(t *testing.T, own CandidatePod) *Lock {
 func (s server) lockWith(t *testing.T, own CandidatePod, times options.LeaderElection) *Lock {
 	t.Helper()
 	lock, err := NewLock(s.config, LockOptions{Namespace: s.namespace, Name: leaseName, Times: times, Pod: own})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return lock
 }
 
@@ -101,18 +104,14 @@ func (s server) seize(t *testing.T, own CandidatePod) *Lock {
 	record := resourcelock.LeaderElectionRecord{
 		HolderIdentity: lock.Identity(), LeaseDurationSeconds: 10_000, AcquireTime: now, RenewTime: now,
 	}
-	if err := lock.Create(t.Context(), record); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, lock.Create(t.Context(), record))
 	return lock
 }
 
 func (s server) holder(t *testing.T) string {
 	t.Helper()
 	lease, err := s.clients.CoordinationV1().Leases(s.namespace).Get(t.Context(), leaseName, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return ptr.Deref(lease.Spec.HolderIdentity, "")
 }
 
@@ -168,12 +167,7 @@ func (r run) stop(t *testing.T) {
 }
 
 func TestLeadersAreReplacedLongBeforeTheirLeaseRunsOut(t *testing.T) {
-	_, config := servers.Start(t)
-	clients, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := server{config: config, clients: clients}
+	s := newServer(t)
 	t.Run("AContainerThatRestartsHasTheLeaseOfItsPod", func(t *testing.T) {
 		s := s.in(t, "restarted")
 		a := s.pod(t, "a")
@@ -230,9 +224,7 @@ func TestLeadersAreReplacedLongBeforeTheirLeaseRunsOut(t *testing.T) {
 			t.Fatalf("the pod is gone, got %+v, %v", record, err)
 		}
 		renewed := resourcelock.LeaderElectionRecord{HolderIdentity: leader.Identity(), LeaseDurationSeconds: 10_000, RenewTime: metav1.Now()}
-		if err := leader.Update(t.Context(), renewed); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, leader.Update(t.Context(), renewed))
 		record.HolderIdentity = late.Identity()
 		if err := late.Update(t.Context(), *record); !apierrors.IsConflict(err) {
 			t.Errorf("the Lease has changed since it was looked at, want a conflict, got %v", err)
@@ -248,16 +240,12 @@ func TestLeadersAreReplacedLongBeforeTheirLeaseRunsOut(t *testing.T) {
 		if _, _, err := old.Get(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := old.Update(t.Context(), resourcelock.LeaderElectionRecord{LeaseDurationSeconds: 1}); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, old.Update(t.Context(), resourcelock.LeaderElectionRecord{LeaseDurationSeconds: 1}))
 		if got := s.holder(t); got != b.candidateIdentity() {
 			t.Errorf("want the Lease with %s, which works, got %q", b.candidateIdentity(), got)
 		}
 		next.stop(t)
 	})
-	t.Run("ALeaderEndsWhenItSeesAnotherOne", func(t *testing.T) { leaderIsReplaced(t, s.in(t, "seized")) })
-	t.Run("ALeaderThatNobodyCouldAskLeadsAgain", func(t *testing.T) { leaderIsCutOff(t, s.in(t, "outage")) })
 	t.Run("ALeaseIsGivenUpWhenTheWorkHasEnded", func(t *testing.T) {
 		s := s.in(t, "order")
 		ctx, cancel := context.WithCancel(t.Context())
@@ -275,10 +263,10 @@ func TestLeadersAreReplacedLongBeforeTheirLeaseRunsOut(t *testing.T) {
 	})
 }
 
-// leaderIsReplaced has somebody else put its name into the Lease of a leader
+// TestALeaderEndsWhenItSeesAnotherOne has somebody else put its name into the Lease of a leader
 // that works, and has no reason to believe that its time is over.
-func leaderIsReplaced(t *testing.T, s server) {
-	t.Helper()
+func TestALeaderEndsWhenItSeesAnotherOne(t *testing.T) {
+	s := newServer(t).in(t, "seized")
 	soon := times()
 	soon.RetryPeriod = time.Second
 	old := s.startWith(t, s.lockWith(t, s.pod(t, "a"), soon))
@@ -286,9 +274,7 @@ func leaderIsReplaced(t *testing.T, s server) {
 	thief := s.lock(t, s.pod(t, "b"))
 	seizes := fmt.Appendf(nil, `{"spec":{"holderIdentity":%q}}`, thief.Identity()) // whatever the leader writes meanwhile
 	_, err := s.clients.CoordinationV1().Leases(s.namespace).Patch(t.Context(), leaseName, types.MergePatchType, seizes, metav1.PatchOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	select {
 	case err := <-old.ended:
 		if !errors.Is(err, ErrNotLeader) {
@@ -302,10 +288,10 @@ func leaderIsReplaced(t *testing.T, s server) {
 	}
 }
 
-// leaderIsCutOff takes the API server away from a leader until its time is over, and has
+// TestALeaderThatNobodyCouldAskLeadsAgain takes the API server away from a leader until its time is over, and has
 // it lead again with the same lock, although its Lease lasts for hours.
-func leaderIsCutOff(t *testing.T, s server) {
-	t.Helper()
+func TestALeaderThatNobodyCouldAskLeadsAgain(t *testing.T) {
+	s := newServer(t).in(t, "outage")
 	var outages outage.WrappedServer
 	s.config = rest.CopyConfig(s.config)
 	s.config.Wrap(outages.WrapTransport)
@@ -337,9 +323,7 @@ func leaderIsCutOff(t *testing.T, s server) {
 // TestALeaseIsNotGivenUpDuringTheWork: the next one would work beside it.
 func TestALeaseIsNotGivenUpDuringTheWork(t *testing.T) {
 	lock, err := NewLock(&rest.Config{Host: "https://nobody.invalid"}, LockOptions{Namespace: namespace, Name: leaseName, Times: times()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	lock.recordWrite(resourcelock.LeaderElectionRecord{HolderIdentity: lock.Identity()})
 	leading, lost := context.WithCancel(t.Context())
 	err = lock.runWhileLeading(t.Context(), leading, func(ctx context.Context) error {
@@ -370,9 +354,7 @@ func TestAWriteIsNotBrokenOff(t *testing.T) {
 	}))
 	defer server.Close()
 	lock, err := NewLock(&rest.Config{Host: server.URL}, LockOptions{Namespace: namespace, Name: leaseName, Times: times()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if err := lock.Create(ctx, resourcelock.LeaderElectionRecord{HolderIdentity: lock.Identity()}); err != nil || !lock.held {
 		t.Errorf("the Lease was made, want that it is held, got %t, %v", lock.held, err)
 	}

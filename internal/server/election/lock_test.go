@@ -22,6 +22,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/capstan-io/capstan/internal/server/options"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 const (
@@ -74,9 +75,7 @@ func candidate(t *testing.T, clients *fake.Clientset, clock *script) *Lock {
 		Namespace: namespace, Name: leaseName, Times: options.DefaultLeaderElection(),
 		Pod: CandidatePod{Namespace: namespace, Name: "b", UID: "b1"}, Clock: clock,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return lock
 }
 
@@ -177,9 +176,7 @@ func TestWhoWaitsSeesWhetherTheLeaderCanBeReplaced(t *testing.T) {
 				}
 			})
 			record, _, err := candidate(t, clients, clock).Get(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			if diff := cmp.Diff(test.want, record.HolderIdentity); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", test.reason, diff)
 			}
@@ -241,9 +238,7 @@ func TestIdentitiesTellPodsFromOthers(t *testing.T) {
 	clients := fake.NewClientset()
 	for name, p := range map[string]CandidatePod{"NoPod": {}, "AnotherNamespace": {Namespace: "other", Name: "a", UID: "a1"}} {
 		lock, err := newLock(clients, LockOptions{Namespace: namespace, Name: leaseName, Pod: p})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		if _, isPod := parseIdentity(lock.Identity()); isPod || lock.waits {
 			t.Errorf("%s: a candidate whose pod nobody can look for must not say that it is one: %s", name, lock.Identity())
 		}

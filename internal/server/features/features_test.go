@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 func TestParse(t *testing.T) {
@@ -109,9 +111,7 @@ func TestGatesThatDoNothingYetAreNamed(t *testing.T) {
 // page gives an effect is asked for by some program, and all else is planned.
 func TestEveryGateDoesWhatItsPageSays(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/reference/gates.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	table, later, found := strings.Cut(string(page), "not yet implemented")
 	if !found {
 		t.Fatal("the page does not tell which gates are not yet implemented")
@@ -152,9 +152,7 @@ func askedFor(t *testing.T) map[string]bool {
 			}
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 	}
 	return asked
 }

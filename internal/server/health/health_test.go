@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 func TestEachPathAsksItsOwnChecks(t *testing.T) {
@@ -28,13 +30,9 @@ func TestEachPathAsksItsOwnChecks(t *testing.T) {
 	} {
 		t.Run(path, func(t *testing.T) {
 			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			response, err := server.Client().Do(request)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			defer func() { _ = response.Body.Close() }()
 			if response.StatusCode != want {
 				t.Errorf("got status %d, want %d", response.StatusCode, want)

@@ -20,6 +20,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/capstan-io/capstan/internal/server/certs"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // patience is how long something may take on a busy machine that has to come.
@@ -32,9 +33,7 @@ func start(t *testing.T, o ListenOptions) string {
 	o.Address = "127.0.0.1:0"
 	o.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
 	server, err := NewListeningServer(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	server.Server.ReadHeaderTimeout, server.Server.ReadTimeout, server.Server.WriteTimeout = 0, 0, 0
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -89,9 +88,7 @@ func TestNobodyKeepsAProbeOut(t *testing.T) {
 			for i := range 3 * most {
 				dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(fmt.Sprintf("127.0.0.%d", 2+i%2))}}
 				connection, err := dialer.DialContext(t.Context(), "tcp", address)
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.NoError(t, err)
 				defer connection.Close() //nolint:errcheck // the test is over
 				held = append(held, connection)
 			}
@@ -102,9 +99,7 @@ func TestNobodyKeepsAProbeOut(t *testing.T) {
 			}
 			// Those that came first have ended.
 			for i, connection := range held[:2*most] {
-				if err := connection.SetReadDeadline(time.Now().Add(patience)); err != nil {
-					t.Fatal(err)
-				}
+				expect.NoError(t, connection.SetReadDeadline(time.Now().Add(patience)))
 				if _, err := connection.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 					t.Errorf("connection %d of %d is still there (%v)", i, len(held), err)
 				}
@@ -149,9 +144,7 @@ func TestWhoHasMostLosesAConnection(t *testing.T) {
 // TestAPIServersCloseFirst has an API server keep a connection to a webhook as long as its transport does.
 func TestAPIServersCloseFirst(t *testing.T) {
 	server, err := NewListeningServer(ListenOptions{Address: "127.0.0.1:0"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	defer func() { _ = server.Listener.Close() }()
 	if theirs := utilnet.SetOldTransportDefaults(&http.Transport{}).IdleConnTimeout; theirs == 0 || server.Server.IdleTimeout < theirs+15*time.Second {
 		t.Errorf("the server keeps a connection for %s, and API servers for %s", server.Server.IdleTimeout, theirs)

@@ -10,6 +10,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 func TestAComputedMetricIsFoundWhenItIsRead(t *testing.T) {
@@ -37,9 +39,7 @@ func TestAComputedMetricIsFoundWhenItIsRead(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			registry := prometheus.NewPedanticRegistry()
-			if err := RegisterCollectors(registry, NewComputedGauge(Definition{Name: "things", Help: "Things.", Labels: []string{"name"}}, tc.compute)); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, RegisterCollectors(registry, NewComputedGauge(Definition{Name: "things", Help: "Things.", Labels: []string{"name"}}, tc.compute)))
 			families, err := registry.Gather()
 			if (err != nil) != tc.fails {
 				t.Fatalf("got error %v, want one: %t", err, tc.fails)
@@ -63,13 +63,9 @@ func TestAgesAreCountedByBucket(t *testing.T) {
 		age(500)
 		return nil
 	})
-	if err := RegisterCollectors(registry, ages); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, RegisterCollectors(registry, ages))
 	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	histogram := families[0].GetMetric()[0].GetHistogram()
 	if histogram.GetSampleCount() != 3 || histogram.GetSampleSum() != 561 {
 		t.Errorf("got %d ages with the sum %v, want 3 with 561", histogram.GetSampleCount(), histogram.GetSampleSum())

@@ -9,20 +9,18 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 func TestExpiriesAreThoseOfTheFirstCertificateToExpire(t *testing.T) {
 	expiries := NewExpiries()
 	registry := prometheus.NewPedanticRegistry()
-	if err := RegisterCollectors(registry, expiries); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, RegisterCollectors(registry, expiries))
 	expect := func(want map[string]float64) {
 		t.Helper()
 		families, err := registry.Gather()
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		got := map[string]float64{}
 		for _, family := range families {
 			for _, metric := range family.GetMetric() {

@@ -12,6 +12,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
+
+	"github.com/capstan-io/capstan/internal/testing/expect"
+	"github.com/capstan-io/capstan/internal/testing/ports"
 )
 
 func TestPortZeroTurnsTheServerOff(t *testing.T) {
@@ -21,11 +24,9 @@ func TestPortZeroTurnsTheServerOff(t *testing.T) {
 }
 
 func TestMetricsAreServedOverTLSAndGuarded(t *testing.T) {
-	port := freePort(t)
+	port := ports.FreePort(t)
 	server, err := NewMetricsServer(port, func(c *tls.Config) { c.MinVersion = tls.VersionTLS13 }, &rest.Config{Host: "http://127.0.0.1:1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	go func() {
 		if err := server.Start(t.Context()); err != nil {
 			t.Errorf("serving metrics: %v", err)
@@ -44,14 +45,10 @@ func TestMetricsAreServedOverTLSAndGuarded(t *testing.T) {
 func TestBuildInfoIsRegisteredOnce(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	for range 2 {
-		if err := RegisterBuildInfo(registry, "work-webhook"); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, RegisterBuildInfo(registry, "work-webhook"))
 	}
 	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if len(families) != 1 || families[0].GetName() != "capstan_build_info" || families[0].GetMetric()[0].GetGauge().GetValue() != 1 {
 		t.Errorf("got %v, want capstan_build_info 1", families)
 	}

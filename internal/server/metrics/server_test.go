@@ -6,7 +6,6 @@ package metrics
 import (
 	"context"
 	"crypto/tls"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -24,25 +23,22 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/capstan-io/capstan/internal/server/guard"
+	"github.com/capstan-io/capstan/internal/testing/build"
 	"github.com/capstan-io/capstan/internal/testing/env"
+	"github.com/capstan-io/capstan/internal/testing/expect"
+	"github.com/capstan-io/capstan/internal/testing/ports"
 )
 
 func TestMetricsServerAsksARealAPIServer(t *testing.T) {
 	_, config := servers.Start(t)
 	httpClient, err := rest.HTTPClientFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	clients, err := kubernetes.NewForConfigAndClient(config, httpClient)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	allowReader(t, config, clients)
-	port := freePort(t)
+	port := ports.FreePort(t)
 	server, err := NewMetricsServer(port, nil, config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	go func() {
 		if err := server.Start(t.Context()); err != nil {
 			t.Errorf("serving metrics: %v", err)
@@ -69,21 +65,12 @@ func TestMetricsServerAsksARealAPIServer(t *testing.T) {
 
 func allowReader(t *testing.T, config *rest.Config, clients kubernetes.Interface) {
 	t.Helper()
-	role := &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: "metrics"},
-		Rules:      []rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}},
-	}
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "metrics"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "metrics"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "default", Name: "reader"}},
-	}
-	if _, err := clients.RbacV1().ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := clients.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	role := build.ClusterRole("metrics", rbacv1.PolicyRule{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}})
+	_, err := clients.RbacV1().ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{})
+	expect.NoError(t, err)
+	_, err = clients.RbacV1().ClusterRoleBindings().Create(t.Context(),
+		build.ClusterRoleBinding("metrics", "metrics", build.AccountSubject("default", "reader")), metav1.CreateOptions{})
+	expect.NoError(t, err)
 	env.WaitAllowed(t.Context(), t, config, env.ServiceAccountReview("default", "reader"), "", role.Rules[0], true)
 }
 
@@ -96,21 +83,8 @@ func tokenOf(t *testing.T, clients kubernetes.Interface, name string) string {
 		t.Fatal(err)
 	}
 	token, err := accounts.CreateToken(t.Context(), name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return token.Status.Token
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	var config net.ListenConfig
-	listener, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().(*net.TCPAddr).Port
 }
 
 // get reads /metrics, as soon as something listens, and returns the status.
@@ -144,9 +118,7 @@ func get(t *testing.T, port int, token string) int {
 
 func TestNobodyReadsWhileTheAPIServerCannotBeAsked(t *testing.T) {
 	reviews, err := guard.NewAccessGuard(&rest.Config{Host: "http://127.0.0.1:1"}, http.DefaultClient)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	handler := protectHandler(reviews, logr.Discard(), http.NotFoundHandler())
 	request := httptest.NewRequest(http.MethodGet, "/metrics", nil)
 	request.Header.Set("Authorization", "Bearer good")

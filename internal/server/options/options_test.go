@@ -17,6 +17,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
+
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 func TestTLS(t *testing.T) {
@@ -75,9 +77,7 @@ func TestAllClientsOfAConfigShareItsLimit(t *testing.T) {
 	config := LimitRequests(&rest.Config{Host: server.URL}, 1.0/3600, 2)
 	ask := func() error {
 		clients, err := kubernetes.NewForConfig(rest.CopyConfig(config))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		// A request that would have to wait for longer than this fails at once.
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

@@ -23,6 +23,7 @@ import (
 
 	"github.com/capstan-io/capstan/internal/server/metrics"
 	"github.com/capstan-io/capstan/internal/server/options"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 	"github.com/capstan-io/capstan/internal/testing/outage"
 )
 
@@ -31,9 +32,7 @@ import (
 func TestManagersHandOverTheirLease(t *testing.T) {
 	_, config := servers.Start(t)
 	clients, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	first, endFirst := startManager(t, config, clients, "a")
 	waitElected(t, first)
 	second, endSecond := startManager(t, config, clients, "b")
@@ -44,15 +43,11 @@ func TestManagersHandOverTheirLease(t *testing.T) {
 	}
 	// As the kubelet does: first the signal, then the pod is gone.
 	endFirst()
-	if err := clients.CoreV1().Pods("default").Delete(t.Context(), "a", metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, clients.CoreV1().Pods("default").Delete(t.Context(), "a", metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}))
 	waitElected(t, second)
 	endSecond()
 	lease, err := clients.CoordinationV1().Leases("default").Get(t.Context(), "the-lock", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if holder := ptr.Deref(lease.Spec.HolderIdentity, ""); holder != "" {
 		t.Errorf("a manager that has ended must have given up its Lease, but %q has it", holder)
 	}
@@ -65,9 +60,7 @@ func startManager(t *testing.T, config *rest.Config, clients kubernetes.Interfac
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec:       corev1.PodSpec{NodeName: "node1", Containers: []corev1.Container{{Name: "c", Image: "i"}}},
 	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	t.Setenv("POD_NAMESPACE", pod.Namespace)
 	t.Setenv("POD_NAME", pod.Name)
 	t.Setenv("POD_UID", string(pod.UID))
@@ -75,9 +68,7 @@ func startManager(t *testing.T, config *rest.Config, clients kubernetes.Interfac
 	mgr, err := NewManager(ManagerOptions{
 		Component: "test", Config: config, Server: options.ServerOptions{}, Election: times, Namespace: "default", Lease: "the-lock",
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
@@ -119,9 +110,7 @@ func TestAnAgentOfAllPartsHasTheLeasesOfThoseThatItReplaces(t *testing.T) {
 	ran := make(chan string, 2)
 	start := func(name string, leases ...string) (end func()) {
 		lead, err := WithLeaderElection(config, times, "default", leases, works(ran, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- lead(ctx) }()
@@ -160,9 +149,7 @@ func TestAnAgentOfAllPartsHasTheLeasesOfThoseThatItReplaces(t *testing.T) {
 func TestAnAgentLeadsAgainAfterAnOutage(t *testing.T) {
 	_, config := servers.Start(t)
 	clients, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	var outages outage.WrappedServer
 	cut := rest.CopyConfig(config)
 	cut.Wrap(outages.WrapTransport)
@@ -184,9 +171,7 @@ func TestAnAgentLeadsAgainAfterAnOutage(t *testing.T) {
 	times := options.LeaderElection{LeaseDuration: 10 * time.Second, RenewDeadline: 5 * time.Second, RetryPeriod: 200 * time.Millisecond}
 	// A machine with too much to do can cost the Leases at any time, so the work may begin and end more often.
 	lead, err := WithLeaderElection(cut, times, "default", []string{"outer-lock", "inner-lock"}, work)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- ServeWhile(ctx, options.ServerOptions{}, cut, "test-agent", lead) }()
@@ -229,13 +214,9 @@ func hold(t *testing.T, clients kubernetes.Interface, lease, holder string) {
 func waitHolder(t *testing.T, config *rest.Config, lease string) {
 	t.Helper()
 	clients, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	watch, err := clients.CoordinationV1().Leases("default").Watch(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + lease})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	defer watch.Stop()
 	select {
 	case <-watch.ResultChan():

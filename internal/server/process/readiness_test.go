@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -26,6 +25,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/capstan-io/capstan/internal/server/options"
+	"github.com/capstan-io/capstan/internal/testing/cluster"
+	"github.com/capstan-io/capstan/internal/testing/expect"
+	"github.com/capstan-io/capstan/internal/testing/ports"
 )
 
 const patience = time.Minute
@@ -35,13 +37,9 @@ const patience = time.Minute
 func slowServer(t *testing.T, config *rest.Config) (server *httptest.Server, release func()) {
 	t.Helper()
 	target, err := url.Parse(config.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	transport, err := rest.TransportFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, Transport: transport, FlushInterval: -1,
 	}
@@ -65,38 +63,20 @@ func slowServer(t *testing.T, config *rest.Config) (server *httptest.Server, rel
 	return server, release
 }
 
-// start runs a manager until the test ends.
-func start(t *testing.T, mgr ctrl.Manager) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("the manager ended with an error: %v", err)
-		}
-	})
-}
-
 // startWatching starts a manager with one controller, of ConfigMaps, behind the
 // server, and returns where it is probed.
 func startWatching(t *testing.T, config *rest.Config) string {
 	t.Helper()
-	port := freePort(t)
+	port := ports.FreePort(t)
 	mgr, err := NewManager(ManagerOptions{
 		Component: "test", Config: config, Scheme: scheme.Scheme, Watched: []client.Object{&corev1.ConfigMap{}},
 		Server: options.ServerOptions{HealthProbePort: port},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	err = ctrl.NewControllerManagedBy(mgr).Named(t.Name()).For(&corev1.ConfigMap{}).Complete(reconcile.Func(
 		func(context.Context, reconcile.Request) (reconcile.Result, error) { return reconcile.Result{}, nil }))
-	if err != nil {
-		t.Fatal(err)
-	}
-	start(t, mgr)
+	expect.NoError(t, err)
+	cluster.RunManager(t, mgr)
 	select {
 	case <-mgr.Elected():
 	case <-time.After(patience):
@@ -139,16 +119,14 @@ func TestAReplicaThatDoesNotLeadIsReady(t *testing.T) {
 	_, config := servers.Start(t)
 	server, _ := slowServer(t, config)
 	config = &rest.Config{Host: server.URL, QPS: -1}
-	ports := []int{freePort(t), freePort(t)}
+	ports := []int{ports.FreePort(t), ports.FreePort(t)}
 	for i, port := range ports {
 		mgr, err := NewManager(ManagerOptions{
 			Component: "test", Config: config, Scheme: scheme.Scheme, Watched: []client.Object{&corev1.ConfigMap{}},
 			Server: options.ServerOptions{HealthProbePort: port}, Election: options.DefaultLeaderElection(), Namespace: "default", Lease: "lock",
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		start(t, mgr)
+		expect.NoError(t, err)
+		cluster.RunManager(t, mgr)
 		if i == 0 {
 			waitElected(t, mgr)
 		}
@@ -158,17 +136,6 @@ func TestAReplicaThatDoesNotLeadIsReady(t *testing.T) {
 			t.Errorf("replica %d: got status %d (%s), want %d", port, status, body, want)
 		}
 	}
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	var listen net.ListenConfig
-	listener, err := listen.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().(*net.TCPAddr).Port
 }
 
 // probe returns the answer, as soon as somebody listens.

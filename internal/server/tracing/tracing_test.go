@@ -25,6 +25,7 @@ import (
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // recorded returns a Tracer and what it has recorded.
@@ -36,9 +37,7 @@ func recorded() (*Tracer, *tracetest.InMemoryExporter) {
 func hub(t *testing.T) client.WithWatch {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := workv1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, workv1.AddToScheme(scheme))
 	return fake.NewClientBuilder().WithScheme(scheme).Build()
 }
 
@@ -53,13 +52,9 @@ func TestOneTraceThereAndBack(t *testing.T) {
 	hubTracer, hubSpans := recorded()
 	agentTracer, agentSpans := recorded()
 	stored := hub(t)
-	if err := hubTracer.WrapClient(stored).Create(ctx, newWork()); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, hubTracer.WrapClient(stored).Create(ctx, newWork()))
 	seen := &workv1.ManifestWork{}
-	if err := stored.Get(ctx, client.ObjectKeyFromObject(newWork()), seen); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, stored.Get(ctx, client.ObjectKeyFromObject(newWork()), seen))
 	within, deliver := agentTracer.StartWorkSpan(ctx, SpanDeliver, seen)
 	_, apply := agentTracer.StartSpan(within, SpanApply)
 	apply.EndSpan(nil)
@@ -99,16 +94,10 @@ func TestEveryChangeOfTheSpecIsATraceOfItsOwn(t *testing.T) {
 			tracer, spans := recorded()
 			c := tracer.WrapClient(hub(t))
 			work := newWork()
-			if err := c.Create(t.Context(), work); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, c.Create(t.Context(), work))
 			before := work.Annotations[fleetv1alpha1.AnnotationTraceparent]
-			if err := c.Patch(t.Context(), work, test.patch); err != nil {
-				t.Fatal(err)
-			}
-			if err := c.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, c.Patch(t.Context(), work, test.patch))
+			expect.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(work), work))
 			if changed := work.Annotations[fleetv1alpha1.AnnotationTraceparent] != before; changed != test.traced {
 				t.Errorf("%s: the trace has changed: %t", test.reason, changed)
 			}
@@ -174,9 +163,7 @@ func TestAJSONPatchAndItsTraceAreOneRequest(t *testing.T) {
 func sameJSON(t *testing.T, got, want string) {
 	t.Helper()
 	var a, b any
-	if err := errors.Join(json.Unmarshal([]byte(got), &a), json.Unmarshal([]byte(want), &b)); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, errors.Join(json.Unmarshal([]byte(got), &a), json.Unmarshal([]byte(want), &b)))
 	if diff := cmp.Diff(b, a); diff != "" {
 		t.Errorf("the request, -want +got:\n%s", diff)
 	}

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // TestBytes counts values, of which texts have none.
@@ -162,9 +164,7 @@ func TestWhoWaitsNoLonger(t *testing.T) {
 	for _, namespace := range []string{"one", "two"} {
 		ctx, end := m.BeginReservation(t.Context(), namespace)
 		defer end()
-		if err := TakeMemory(ctx, memoryMax/2); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, TakeMemory(ctx, memoryMax/2))
 	}
 	dense := strings.Repeat("{},", 100_000)
 	ended, cancel := context.WithCancel(t.Context())
@@ -190,9 +190,7 @@ func TestEnd(t *testing.T) {
 	m := NewMemory(clock.RealClock{})
 	ctx, end := m.BeginReservation(t.Context(), "one")
 	for _, bytes := range []int64{shareMax / 2, shareMax} {
-		if err := TakeMemory(ctx, bytes); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, TakeMemory(ctx, bytes))
 	}
 	m.EndReservation(ctx)
 	if !m.room.IsEmpty() || len(m.further) > 0 {

@@ -12,6 +12,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // TestParse compares with Kubernetes what it takes.
@@ -22,9 +23,7 @@ func TestParse(t *testing.T) {
 		"9223372036854775807", "9223372036854775808", "1Ei",
 	} {
 		want, err := resource.ParseQuantity(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		if got, err := ParseChecked(text); err != nil || got.Cmp(want) != 0 {
 			t.Errorf("%q is read as %s, %v", text, got.String(), err)
 		}
@@ -64,9 +63,7 @@ func TestCheck(t *testing.T) {
 		"what is no object": {`{}`, "", ""},
 	} {
 		object := map[string]any{}
-		if err := json.Unmarshal([]byte(c.text), &object); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, json.Unmarshal([]byte(c.text), &object))
 		err := CheckQuantities(object, c.like)
 		if c.wants == "" && err != nil || c.wants != "" && (err == nil || !strings.HasPrefix(err.Error(), c.wants)) {
 			t.Errorf("%s: got %v, want an error that begins with %q", name, err, c.wants)

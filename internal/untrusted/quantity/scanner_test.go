@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 const hostile = "1e-2000000000"
@@ -21,9 +23,7 @@ const hostile = "1e-2000000000"
 func placesOfKubernetes(t *testing.T) *Places {
 	t.Helper()
 	places, err := PlacesOf(clientgoscheme.Scheme)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return places
 }
 
@@ -81,9 +81,7 @@ func TestScannerKeepsLittle(t *testing.T) {
 	t.Parallel()
 	scanner := NewScanner(placesOfKubernetes(t))
 	for _, begin := range []string{`{"status":{"capacity":{"cpu":`, `{"items":[{"spec":{"containers":[`} {
-		if err := scanner.ScanBytes([]byte(begin + strings.Repeat(`[{"a":`, 1<<20))); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, scanner.ScanBytes([]byte(begin+strings.Repeat(`[{"a":`, 1<<20))))
 	}
 	if len(scanner.open) > depthMax || len(scanner.token) > tokenMax {
 		t.Errorf("%d containers and %d bytes are kept", len(scanner.open), len(scanner.token))

@@ -10,6 +10,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/capstan-io/capstan/config"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // TestQuantitiesAreBounded looks at every quantity of every kind.
@@ -19,9 +20,7 @@ func TestQuantitiesAreBounded(t *testing.T) {
 		config.HubCRDs, config.PropagationCRDs, config.SpokeCRDs, config.PropertyCRDs, config.OperatorCRDs, config.ControlPlaneCRDs,
 	} {
 		definitions, err := load()
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		for _, definition := range definitions {
 			for _, version := range definition.Spec.Versions {
 				found += quantities(t, definition.Name+" "+version.Name, *version.Schema.OpenAPIV3Schema)

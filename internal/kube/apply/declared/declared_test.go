@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/capstan-io/capstan/internal/cluster/dial"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 	"github.com/capstan-io/capstan/internal/untrusted/decoding"
 )
 
@@ -64,15 +65,11 @@ func now() *clocktesting.FakePassiveClock { return clocktesting.NewFakePassiveCl
 func ofKubernetes(t *testing.T) *server {
 	t.Helper()
 	paths, err := openapitest.NewEmbeddedFileClient().Paths()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	s := &server{documents: map[string]string{}}
 	for _, path := range []string{"api/v1", "apis/apps/v1"} {
 		document, err := paths[path].Schema("application/json")
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		s.documents["/openapi/v3/"+path] = string(document)
 	}
 	return s
@@ -189,9 +186,7 @@ func TestTypesAreDecodedWhenThereIsRoom(t *testing.T) {
 	var ends []func()
 	for _, cluster := range []string{"c2", "c3"} {
 		ctx, end := memory.BeginReservation(t.Context(), cluster)
-		if err := decoding.TakeMemory(ctx, 192<<20); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, decoding.TakeMemory(ctx, 192<<20))
 		ends = append(ends, end)
 	}
 	soon, cancel := context.WithTimeout(t.Context(), 3*time.Second)

@@ -20,6 +20,7 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/kube/apply/owned"
 	"github.com/capstan-io/capstan/internal/manifestwork/budget"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 const deployment = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d","namespace":"n","annotations":{"a.b/c":"1","other":"2"}},
@@ -30,9 +31,7 @@ const deployment = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"nam
 func decode(t testing.TB, raw string) map[string]any {
 	t.Helper()
 	var object map[string]any
-	if err := utiljson.Unmarshal([]byte(raw), &object); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, utiljson.Unmarshal([]byte(raw), &object))
 	return object
 }
 
@@ -99,9 +98,7 @@ func TestExpressionsSelectFields(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			fields, err := CompileExpressions([]workv1.IgnoreField{tc.field})
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			paths, err := fields.SelectPaths(t.Context(), decode(t, deployment), tc.changed, budget.NewBudget(clock.RealClock{}))
 			var got []string
 			for _, path := range paths {
@@ -179,9 +176,7 @@ func TestExpressionsThatCannotBeUsedSayWhy(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			fields, err := CompileExpressions([]workv1.IgnoreField{tc.field})
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			started := time.Now()
 			_, err = fields.SelectPaths(t.Context(), decode(t, tc.manifest), false, budget.NewBudget(clock.RealClock{}))
 			if !errors.Is(err, ErrExpression) || !strings.Contains(err.Error(), tc.want) {
@@ -373,9 +368,7 @@ func TestTheManifestsOfAWorkShareABudget(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			fields, err := CompileExpressions([]workv1.IgnoreField{c.field})
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			left := budget.NewBudget(c.clock)
 			for n := 1; err == nil && n <= c.most+1; n++ {
 				_, err = fields.SelectPaths(t.Context(), c.manifest, false, left)

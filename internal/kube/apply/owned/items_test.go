@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // manyKeys is how many keys items may have that fill the memory.
@@ -60,19 +62,13 @@ func TestKeysOfItemsFillNoMemory(t *testing.T) {
 		fields := map[string]any{}
 		for _, element := range elements {
 			text, err := json.Marshal(element)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			fields["k:"+string(text)] = map[string]any{}
 		}
 		text, err := json.Marshal(fields)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		set, err := DecodeManagedFields(entryOf(string(text)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		inside := ValuesInside(set, list)

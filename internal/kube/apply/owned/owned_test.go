@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/capstan-io/capstan/internal/testing/expect"
 	"github.com/capstan-io/capstan/internal/testing/growth"
 )
 
@@ -94,9 +95,7 @@ func TestElements(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			set, err := DecodeManagedFields(entryOf(test.fields))
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			var got []string
 			for _, element := range ElementsOf(set).ElementsFor(test.item) {
 				got = append(got, fieldpath.Path{element}.String())

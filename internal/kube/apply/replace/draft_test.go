@@ -16,6 +16,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/capstan-io/capstan/internal/kube/apply/ignore"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 func decode(t *testing.T, text string) map[string]any {
@@ -46,9 +47,7 @@ func draftOf(t *testing.T, live, manifest string, ours, theirs string, retained 
 	draft, err := NewDraft(decode(t, live), decode(t, manifest), FieldOwners{
 		Managers: []metav1.ManagedFieldsEntry{entry("ours", applied, ours), entry("theirs", updated, theirs)}, Ours: isOurs,
 	}, retained)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return draft
 }
 
@@ -147,9 +146,7 @@ func TestDraftMetadata(t *testing.T) {
 func TestDraftUnmanaged(t *testing.T) {
 	t.Parallel()
 	draft, err := NewDraft(decode(t, `{"spec":{"a":1,"l":[1,2]},"data":{"k":"v"}}`), decode(t, `{"spec":{"a":2}}`), FieldOwners{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	same(t, draft, `{"spec":{"a":2,"l":[1,2]},"data":{"k":"v"}}`)
 }
 
@@ -345,13 +342,9 @@ func TestPatch(t *testing.T) {
 	t.Parallel()
 	draft := draftOf(t, `{"kind":"K","metadata":{"name":"n","resourceVersion":"7"},"a":1,"b~/":{"c":1}}`, `{"kind":"K","metadata":{"name":"n"},"a":2,"d":{},"e":null}`, `{}`, `{}`)
 	patch, err := draft.RenderPatch()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	var got any
-	if err := json.Unmarshal(patch, &got); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, json.Unmarshal(patch, &got))
 	want := []any{
 		map[string]any{"op": "add", "path": "/a", "value": 2.0},
 		map[string]any{"op": "add", "path": "/d", "value": map[string]any{}},

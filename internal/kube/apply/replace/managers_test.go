@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // texts returns managers with what they own.
@@ -56,9 +58,7 @@ func TestTakeOver(t *testing.T) {
 		return set.Difference(fieldpath.NewSet(fieldpath.MakePathOrDie("left")))
 	}
 	got, taken, err := TakeOver(managers, fromKubectl, "ours", "v1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	want := map[string]string{
 		"ours Apply v1": `{"f:a":{},"f:b":{}}`, "theirs Update v1": `{"f:d":{}}`, "kubectl Update v1": `{"f:left":{}}`, "kubectl Update v2": `{"f:z":{}}`,
 		"kubectl Update v1status": `{"f:status":{"f:s":{}}}`, "kubectl Update v1scale": `{"f:spec":{"f:replicas":{}}}`,

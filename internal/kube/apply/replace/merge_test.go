@@ -14,6 +14,7 @@ import (
 
 	"github.com/capstan-io/capstan/internal/kube/apply/ignore"
 	"github.com/capstan-io/capstan/internal/kube/apply/owned"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // TestDraftDeclared replaces an object of which the managers own a map that they applied when it
@@ -48,9 +49,7 @@ func TestDraftDeclared(t *testing.T) {
 				},
 				Ours: isOurs, Declared: test.declared,
 			}, []ignore.Path{{"spec", "limits", "cpu"}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			same(t, draft, test.want)
 		})
 	}

@@ -27,6 +27,7 @@ import (
 
 	"github.com/capstan-io/capstan/internal/operator/install"
 	"github.com/capstan-io/capstan/internal/operator/render"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // options are those for kubeconfigs of a hub.
@@ -45,9 +46,7 @@ func options(changes ...func(*IssuerOptions)) IssuerOptions {
 func issuer(t *testing.T, o IssuerOptions) *Issuer {
 	t.Helper()
 	i, err := NewIssuer(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return i
 }
 
@@ -92,9 +91,7 @@ type scene struct {
 func newScene(t *testing.T, refusal error, secrets ...client.Object) *scene {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), authenticationv1.AddToScheme(scheme)); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, errors.Join(corev1.AddToScheme(scheme), authenticationv1.AddToScheme(scheme)))
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
 	s := &scene{secrets: fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(secrets...).Build()}
@@ -138,23 +135,17 @@ func TestATokenIsKeptWhileItIsGood(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, nil, tc.secrets...)
 			named := render.ResourceMeta{Namespace: "agents", Name: "hub-kubeconfig", Labels: map[string]string{"a": "b"}}
-			if err := s.IssueSecret(t.Context(), named, "work"); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, s.IssueSecret(t.Context(), named, "work"))
 			if diff := cmp.Diff(tc.asked, s.asked); diff != "" {
 				t.Errorf("requests, -want +got:\n%s", diff)
 			}
 			secret := &corev1.Secret{}
-			if err := s.secrets.Get(t.Context(), client.ObjectKey{Namespace: "agents", Name: "hub-kubeconfig"}, secret); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, s.secrets.Get(t.Context(), client.ObjectKey{Namespace: "agents", Name: "hub-kubeconfig"}, secret))
 			if got := string(secret.Data["token"]); got != tc.want || secret.Labels["a"] != "b" || len(secret.Data) != 2 {
 				t.Errorf("the token is %q, want %q; labels are %v, keys %d", got, tc.want, secret.Labels, len(secret.Data))
 			}
 			config, err := clientcmd.Load(secret.Data["kubeconfig"])
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			current := config.Contexts[config.CurrentContext]
 			if config.Clusters[current.Cluster].Server != "https://hub.example.com:6443" || config.AuthInfos[current.AuthInfo].TokenFile != "/var/run/hub/token" ||
 				config.AuthInfos[current.AuthInfo].Token != "" {

@@ -11,10 +11,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -25,7 +22,9 @@ import (
 	"github.com/capstan-io/capstan/internal/operator/install/monitoring"
 	"github.com/capstan-io/capstan/internal/operator/podmonitor"
 	"github.com/capstan-io/capstan/internal/operator/render"
+	"github.com/capstan-io/capstan/internal/testing/cluster"
 	"github.com/capstan-io/capstan/internal/testing/env"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // asked is what asks for PodMonitors in the tests.
@@ -100,14 +99,7 @@ func (a *asked) monitor() (*unstructured.Unstructured, error) {
 
 func target(t *testing.T, config *rest.Config) *install.Target {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := cluster.NewClient(t, config)
 	return install.NewTarget(c, install.TargetReaders{Live: c, Secrets: c}, "cluster-manager")
 }
 
@@ -129,9 +121,7 @@ func TestPodMonitorsAreMadeForThoseWhoAsk(t *testing.T) {
 	a.expect(false)
 	a.says(fleetv1alpha1.MonitoringPodMonitor, operatorv1.ReasonPodMonitorsApplied)
 	made, err := a.monitor()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	a.says(fleetv1alpha1.MonitoringPodMonitor, operatorv1.ReasonPodMonitorsApplied)
 	if again, err := a.monitor(); err != nil || again.GetResourceVersion() != made.GetResourceVersion() {
 		t.Errorf("a PodMonitor that is as wanted was written, %v", err)
@@ -171,13 +161,9 @@ func TestPodMonitorsAreMadeForThoseWhoAsk(t *testing.T) {
 	c := &asked{t: t, on: target(t, allow(t, config, a.on.Client, "nobody")), object: &operatorv1.ClusterManager{}}
 	c.says(fleetv1alpha1.MonitoringPodMonitor, operatorv1.ReasonPodMonitorsForbidden)
 	foreign, err := a.monitor()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	foreign.SetLabels(nil)
-	if err := a.on.Client.Update(t.Context(), foreign); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, a.on.Client.Update(t.Context(), foreign))
 	a.says("", "")
 	a.expect(true)
 }
@@ -186,22 +172,10 @@ func TestPodMonitorsAreMadeForThoseWhoAsk(t *testing.T) {
 func allow(t *testing.T, config *rest.Config, admin client.Client, user string, rules ...rbacv1.PolicyRule) *rest.Config {
 	t.Helper()
 	if len(rules) > 0 {
-		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: rules}
-		binding := &rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: user},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
-			Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
-		}
-		for _, object := range []client.Object{role, binding} {
-			if err := admin.Create(t.Context(), object); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for _, rule := range rules {
-			env.WaitAllowed(t.Context(), t, config, env.UserReview(user), "default", rule, true)
-		}
+		cluster.GrantUser(t, admin, config, user, rules...)
 	}
-	as := rest.CopyConfig(config)
-	as.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:authenticated"}}
-	return as
+	for _, rule := range rules {
+		env.WaitAllowed(t.Context(), t, config, env.UserReview(user), "default", rule, true)
+	}
+	return cluster.AsUser(config, user, "system:authenticated")
 }

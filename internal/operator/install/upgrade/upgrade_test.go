@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	olm "github.com/operator-framework/operator-lib/conditions"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // recorder keeps what OLM would have been told.
@@ -50,9 +52,7 @@ func TestAnUpgradeWaitsForAllObjects(t *testing.T) {
 			signal := &recorder{}
 			gate := NewGate(signal, GateText{BusyReason: "Removing", Idle: "nothing to do"})
 			for _, r := range test.reports {
-				if err := gate.ReportBusy(t.Context(), r.name, r.doing); err != nil {
-					t.Fatal(err)
-				}
+				expect.NoError(t, gate.ReportBusy(t.Context(), r.name, r.doing))
 			}
 			if diff := cmp.Diff(test.want, signal.got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", test.reason, diff)
@@ -69,9 +69,7 @@ func TestWhatOLMDidNotTakeIsToldAgain(t *testing.T) {
 		t.Errorf("got error %v, want %v", err, refused)
 	}
 	signal.err = nil
-	if err := gate.ReportBusy(t.Context(), "a", ""); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, gate.ReportBusy(t.Context(), "a", ""))
 	if diff := cmp.Diff([]string{"True Idle: nothing to do"}, signal.got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

@@ -20,6 +20,7 @@ import (
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/server/tracing"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // logger returns one, and what it has logged.
@@ -66,9 +67,7 @@ func TestWhatTheSDKCannotDoIsLogged(t *testing.T) {
 	log, lines := logger()
 	otel.SetErrorHandler(NewLosses(log, testclock.NewFakePassiveClock(time.Unix(1_700_000_000, 0))))
 	tracer, stop, err := StartTracing(environment(map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": strings.Replace(refusing.URL, "://", "://me:secret@", 1)}), "test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if len(*lines) != 1 || !strings.Contains((*lines)[0], "region") {
 		t.Errorf("got the lines %q, want one about the attribute without a value", *lines)
 	}

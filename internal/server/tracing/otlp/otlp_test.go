@@ -17,6 +17,7 @@ import (
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/server/tracing"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 func environment(values map[string]string) func(string) string {
@@ -80,9 +81,7 @@ func (r *receiver) spans(t *testing.T) []jsonSpan {
 		t.Errorf("got %s with %v", got.URL, got.Header)
 	}
 	var body exportRequest
-	if err := json.Unmarshal(r.bodies[0], &body); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, json.Unmarshal(r.bodies[0], &body))
 	if text := string(r.bodies[0]); !strings.Contains(text, `"capstan-test"`) || !strings.Contains(text, `{"key":"capstan.generation","value":{"intValue":"3"}}`) {
 		t.Errorf("the service or the attributes are missing: %s", text)
 	}
@@ -96,17 +95,13 @@ func TestACollectorGetsTheSpans(t *testing.T) {
 	tracer, stop, err := StartTracing(environment(map[string]string{
 		"OTEL_EXPORTER_OTLP_ENDPOINT": server.URL, "OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer%20me",
 	}), "test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: "hello", Generation: 3}}
 	ctx, outer := tracer.StartWorkSpan(t.Context(), tracing.SpanDeliver, work)
 	_, inner := tracer.StartSpan(ctx, tracing.SpanApply)
 	inner.EndSpan(errors.New("refused"))
 	outer.EndSpan(nil)
-	if err := stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, stop(t.Context()))
 
 	spans := collector.spans(t)
 	if len(spans) != 2 || spans[0].Name != tracing.SpanApply || spans[1].Name != tracing.SpanDeliver {
