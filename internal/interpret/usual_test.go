@@ -14,6 +14,7 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/interpret/fields"
 	"github.com/capstan-io/capstan/internal/interpret/shipped"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // pod is a template of pods.
@@ -22,13 +23,9 @@ const pod = `{spec: {nodeSelector: {disk: ssd}, containers: [{name: a, resources
 func parse(t testing.TB, text string) map[string]any {
 	t.Helper()
 	content, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	object := map[string]any{}
-	if err := json.Unmarshal(content, &object); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, json.Unmarshal(content, &object))
 	return object
 }
 
@@ -42,12 +39,16 @@ type operator struct {
 	unwell []string
 }
 
-// operators are kinds that many clusters have. Their generation in clusters is 2.
-func operators() map[string]operator {
+// TestKindsOfTheUsualShapeNeedNoCustomization: their pods are counted and divided, they
+// are judged in their clusters, and their templates say what clusters report.
+func TestKindsOfTheUsualShapeNeedNoCustomization(t *testing.T) {
+	t.Parallel()
+	chain := shipped.BuiltinChain()
+	// These are kinds that many clusters have. Their generation in clusters is 2.
 	ready := func(status, more string) string {
 		return `{` + more + ` conditions: [{type: Ready, status: "` + status + `", reason: R, message: m}]}`
 	}
-	return map[string]operator{
+	operators := map[string]operator{
 		"Rollout of Argo": {
 			`{apiVersion: argoproj.io/v1alpha1, kind: Rollout, spec: {replicas: 4, template: ` + pod + `}}`, 4,
 			`{replicas: 4, readyReplicas: 4, availableReplicas: 4, updatedReplicas: 4, phase: Healthy, conditions: [{type: Available, status: "True"}, {type: Progressing, status: "True"}]}`,
@@ -113,14 +114,7 @@ func operators() map[string]operator {
 			`{apiVersion: example.com/v1, kind: Fleet, spec: {replicas: 10%, template: ` + pod + `}}`, -1, `{}`, nil,
 		},
 	}
-}
-
-// TestKindsOfTheUsualShapeNeedNoCustomization: their pods are counted and divided, they
-// are judged in their clusters, and their templates say what clusters report.
-func TestKindsOfTheUsualShapeNeedNoCustomization(t *testing.T) {
-	t.Parallel()
-	chain := shipped.BuiltinChain()
-	for name, of := range operators() {
+	for name, of := range operators {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			template := fields.With(parse(t, of.template), int64(5), "metadata", "generation")
@@ -167,15 +161,11 @@ func divides(t *testing.T, chain interpret.Chain, template map[string]any, want 
 func aggregates(t *testing.T, chain interpret.Chain, template map[string]any, object *unstructured.Unstructured) {
 	t.Helper()
 	reported, err := chain.ReflectStatus(object)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	status, _, err := chain.AggregateStatus(&unstructured.Unstructured{Object: template}, []interpret.ClusterItem{
 		{Cluster: "a", Status: reported, Applied: true, Health: interpret.Healthy}, {Cluster: "b", Status: reported, Applied: true, Health: interpret.Healthy},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if _, has := fields.Int(reported, "observedGeneration"); has && status["observedGeneration"] != int64(5) {
 		t.Errorf("observedGeneration is %v, want that of the template", status["observedGeneration"])
 	}

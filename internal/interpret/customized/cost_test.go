@@ -16,6 +16,7 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/interpret/lua"
 	"github.com/capstan-io/capstan/internal/interpret/native"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // likeADeployment says of another kind what native says of Deployments, so that
@@ -105,13 +106,9 @@ status:
   - {type: Available, status: "True", reason: MinimumReplicasAvailable, message: Deployment has minimum availability., lastUpdateTime: "2026-01-01T00:00:00Z"}
   - {type: Progressing, status: "True", reason: NewReplicaSetAvailable, message: ReplicaSet has successfully progressed., lastUpdateTime: "2026-01-01T00:00:00Z"}
 `))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	expect.NoError(tb, err)
 	o := &unstructured.Unstructured{}
-	if err := o.UnmarshalJSON(text); err != nil {
-		tb.Fatal(err)
-	}
+	expect.NoError(tb, o.UnmarshalJSON(text))
 	o.SetAPIVersion(apiVersion)
 	o.SetKind(kind)
 	return o
@@ -140,9 +137,7 @@ func BenchmarkStatus(b *testing.B) {
 			var items []interpret.ClusterItem
 			for i := range 10 {
 				status, err := chain.ReflectStatus(object)
-				if err != nil {
-					b.Fatal(err)
-				}
+				expect.NoError(b, err)
 				items = append(items, interpret.ClusterItem{Cluster: fmt.Sprintf("member%d", i), Status: status, Applied: true, Health: interpret.Healthy})
 			}
 			for b.Loop() {

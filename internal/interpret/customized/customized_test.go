@@ -17,6 +17,7 @@ import (
 	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/interpret/lua"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // everything customizes all that can be, of a kind of its own.
@@ -96,18 +97,14 @@ spec:
 func read(t testing.TB, text string) *configv1alpha1.ResourceInterpreterCustomization {
 	t.Helper()
 	c := &configv1alpha1.ResourceInterpreterCustomization{}
-	if err := sigsyaml.UnmarshalStrict([]byte(text), c); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, sigsyaml.UnmarshalStrict([]byte(text), c))
 	return c
 }
 
 func object(t *testing.T, text string) map[string]any {
 	t.Helper()
 	var o map[string]any
-	if err := sigsyaml.Unmarshal([]byte(text), &o); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, sigsyaml.Unmarshal([]byte(text), &o))
 	for _, part := range []string{"spec", "status"} { // numbers as the API machinery decodes them
 		fields, _ := o[part].(map[string]any)
 		for name, value := range fields {
@@ -254,9 +251,7 @@ end`
 	} {
 		custom := lua.NewMachine(time.Now).NewLayer(all).Operations(TargetKind(&configv1alpha1.ResourceInterpreterCustomization{})).Custom
 		found, err := custom.Dependencies(object(t, workload))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		var got []string
 		for _, d := range found {
 			got = append(got, d.Kind+" "+d.Namespace+"/"+d.Name+" "+metav1.FormatLabelSelector(d.Selector))

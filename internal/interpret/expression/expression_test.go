@@ -13,15 +13,14 @@ import (
 	"github.com/google/cel-go/cel"
 
 	"github.com/capstan-io/capstan/internal/interpret/expression"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // environment has the variable object.
 func environment(t *testing.T) *expression.Environment {
 	t.Helper()
 	e, err := expression.NewEnvironment(cel.Variable("object", cel.DynType))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return e
 }
 
@@ -189,9 +188,7 @@ func TestARegularExpressionCostsItsSteps(t *testing.T) {
 func TestACancelledContextEndsAnExpression(t *testing.T) {
 	t.Parallel()
 	program, err := environment(t).CompileExpression("object == 1", cel.BoolType)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	why := errors.New("the agent stops")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(why)

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 func TestLibraryCapstan(t *testing.T) {
@@ -49,9 +51,7 @@ func TestLibraryCapstan(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			if diff := cmp.Diff(decoded(t, test.want), got[0]); diff != "" {
 				t.Error(diff)
 			}

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // hostileMemoryMax is what a hostile script may have allocated, also what it did not
@@ -165,9 +167,7 @@ func TestNothingStaysForTheNextRun(t *testing.T) {
 			for range 3 {
 				_, _ = machine.RunScript(body(t, "do "+change+" end"), ScriptCall{Arguments: []any{map[string]any{"a": "secret"}}, Results: 0})
 				got, err := machine.RunScript(body(t, probe), ScriptCall{Results: 1})
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.NoError(t, err)
 				if diff := cmp.Diff(want, got[0]); diff != "" {
 					t.Error(diff)
 				}

@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // atNoon is the time that scripts of the tests find.
@@ -81,9 +83,7 @@ func TestValuesSurviveAScript(t *testing.T) {
 			given := decoded(t, c.given)
 			before := runtime.DeepCopyJSONValue(given)
 			got, err := NewMachine(atNoon).RunScript(body(t, c.script), ScriptCall{Arguments: []any{given}, Results: 1, Like: []any{given}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			if diff := cmp.Diff(decoded(t, c.want), got[0]); diff != "" {
 				t.Error(diff)
 			}
@@ -135,9 +135,7 @@ func TestLibraries(t *testing.T) {
 			t.Parallel()
 			given := decoded(t, c.given)
 			got, err := NewMachine(atNoon).RunScript(body(t, c.script), ScriptCall{Arguments: []any{given}, Results: 1, Like: []any{given}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			if diff := cmp.Diff(decoded(t, c.want), got[0]); diff != "" {
 				t.Error(diff)
 			}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // TestAScriptThatWasTooSlowIsRunAgain tells the limit that says more of the machine than
@@ -30,9 +31,7 @@ func TestAScriptThatWasTooSlowIsRunAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			script, err := CompileScript("test", "F", c.source)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			r := newRun(atNoon)
 			r.meter.resetMeter(c.ctx, 0)
 			_, err = r.callFunction(script, ScriptCall{})

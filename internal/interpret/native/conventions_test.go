@@ -14,6 +14,7 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/interpret/health"
 	"github.com/capstan-io/capstan/internal/interpret/native"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // example is an object, and what is known about its health.
@@ -42,12 +43,8 @@ func object(t testing.TB, text string) *unstructured.Unstructured {
 	t.Helper()
 	u := &unstructured.Unstructured{}
 	content, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := u.UnmarshalJSON(content); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
+	expect.NoError(t, u.UnmarshalJSON(content))
 	return u
 }
 

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/capstan-io/capstan/internal/testing/expect"
 	"github.com/capstan-io/capstan/internal/testing/growth"
 )
 
@@ -23,9 +24,7 @@ func TestManyPortsArePruned(t *testing.T) {
 			applied = append(applied, map[string]any{"port": i + 1})
 		}
 		last, err := json.Marshal(map[string]any{"spec": map[string]any{"ports": applied}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		object := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "v1", "kind": "Service",
 			"metadata": map[string]any{

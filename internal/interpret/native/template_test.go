@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // list returns a list of resources, such as "cpu", "1", "memory", "1Gi".
@@ -127,9 +128,7 @@ func TestRequirements(t *testing.T) {
 				"apps/v1 ReplicaSet": {"spec", "template", "spec"}, "batch/v1 Job": {"spec", "template", "spec"}, "v1 Pod": {"spec"},
 			} {
 				u := ofKind(kind)
-				if err := unstructured.SetNestedField(u.Object, object(t, "kind: x\nspec:\n"+indented(test.spec)).Object["spec"], path...); err != nil {
-					t.Fatal(err)
-				}
+				expect.NoError(t, unstructured.SetNestedField(u.Object, object(t, "kind: x\nspec:\n"+indented(test.spec)).Object["spec"], path...))
 				if _, got, _, _ := chain().GetReplicas(u); !cmp.Equal(test.want, got) {
 					t.Errorf("%s: %s", kind, cmp.Diff(test.want, got))
 				}

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
+
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // TestRequests: as the scheduler of Kubernetes counts (KEP-753 for sidecars, KEP-688
@@ -90,12 +92,8 @@ affinity:
 func parse(t *testing.T, text string) map[string]any {
 	t.Helper()
 	raw, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	var object map[string]any
-	if err := json.Unmarshal(raw, &object); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, json.Unmarshal(raw, &object))
 	return object
 }

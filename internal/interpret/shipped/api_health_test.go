@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/interpret/lua"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // healthRow is a status in which an object does what it is for, and those in which it does not.
@@ -19,7 +21,8 @@ type healthRow struct {
 
 func (r healthRow) of() string { return r.kind }
 
-func healthRows() map[string]healthRow {
+func TestHealthIsThatOfTheAPI(t *testing.T) {
+	t.Parallel()
 	rows := map[string]healthRow{
 		"a BroadcastJob has not failed": {"BroadcastJob", `spec: {}`, `phase: running, desired: 3, active: 2, succeeded: 1, failed: 0`, []string{`phase: failed, desired: 3, succeeded: 2, failed: 1`}},
 		"a CloneSet has updated what it is to update, and its pods are available": {
@@ -88,14 +91,9 @@ func healthRows() map[string]healthRow {
 			kind, `spec: {}`, `observedGeneration: 3, ` + isReady, []string{`observedGeneration: 3, ` + notReady, `observedGeneration: 2, ` + isReady},
 		}
 	}
-	maps.Copy(rows, unclearRows())
-	return rows
-}
-
-// unclearRows are about objects that begin, or of which little is said.
-func unclearRows() map[string]healthRow {
+	// Objects that begin, or of which little is said:
 	const succeeded, other = `{type: Ready, status: "True", reason: Succeeded}`, `{type: Ready, status: "True", reason: Other}`
-	rows := map[string]healthRow{
+	maps.Copy(rows, map[string]healthRow{
 		"pods of a BroadcastJob run":                {kind: "BroadcastJob", spec: `spec: {}`, healthy: `desired: 3, active: 1, failed: 2`, unhealthy: []string{`desired: 3, active: 0, succeeded: 0`}},
 		"pods of a BroadcastJob have succeeded":     {kind: "BroadcastJob", spec: `spec: {}`, healthy: `desired: 3, succeeded: 1`, unhealthy: []string{`desired: 3, succeeded: 1, conditions: [{type: Failed, status: "True"}]`}},
 		"a BroadcastJob wants no node":              {kind: "BroadcastJob", spec: `spec: {}`, healthy: `desired: 0`},
@@ -111,7 +109,7 @@ func unclearRows() map[string]healthRow {
 		"the state of a SparkApplication is empty":  {kind: "SparkApplication", spec: `spec: {}`, healthy: `applicationState: {state: ""}`, unhealthy: []string{`applicationState: {state: UNKNOWN}`, `applicationState: {}`}},
 		"a ClusterPolicy is Ready for what reason?": {kind: "ClusterPolicy", spec: `spec: {}`, healthy: `conditions: [` + succeeded + `]`, unhealthy: []string{`conditions: [` + other + `]`}},
 		"a Policy is Ready for what reason?":        {kind: "Policy", spec: `spec: {}`, healthy: `conditions: [` + succeeded + `]`, unhealthy: []string{`conditions: [` + other + `]`}},
-	}
+	})
 	for _, state := range []string{"PENDING_SUBMISSION", "SUBMITTED", "PENDING_RERUN", "INVALIDATING", "SUSPENDING", "SUSPENDED", "RESUMING"} {
 		rows["a SparkApplication begins, goes on or begins again: "+state] = healthRow{kind: "SparkApplication", spec: `spec: {}`, healthy: `applicationState: {state: ` + state + `}`}
 	}
@@ -128,20 +126,14 @@ func unclearRows() map[string]healthRow {
 			unhealthy: []string{`observedGeneration: 3, jobManagerDeploymentStatus: READY, jobStatus: {state: CANCELLING}`},
 		}
 	}
-	return rows
-}
-
-func TestHealthIsThatOfTheAPI(t *testing.T) {
-	t.Parallel()
-	for name, row := range healthRows() {
+	eachKindHasARow(t, lua.HealthInterpretation, rows)
+	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			judge := func(status, want string) {
 				t.Helper()
 				verdict, err := operationsOf(t, row.kind).Verdict(object(t, row.kind, row.spec+"\n"+statusOf(status)))
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.NoError(t, err)
 				if verdict != want {
 					t.Errorf("{%s} is %s, want %s", status, verdict, want)
 				}
@@ -157,11 +149,9 @@ func TestHealthIsThatOfTheAPI(t *testing.T) {
 // TestWithoutAStatusHealthIsNotKnown: the controllers of these kinds write one.
 func TestWithoutAStatusHealthIsNotKnown(t *testing.T) {
 	t.Parallel()
-	for _, kind := range kindsOf(healthRows()) {
+	for _, kind := range kindsWith(t, lua.HealthInterpretation) {
 		verdict, err := operationsOf(t, kind).Verdict(object(t, kind, `spec: {replicas: 1}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		if verdict != interpret.Unknown {
 			t.Errorf("a %s without a status is %s, want Unknown", kind, verdict)
 		}

@@ -9,6 +9,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/capstan-io/capstan/internal/interpret/lua"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // dependencyRow is what an object refers to, sorted.
@@ -19,7 +22,8 @@ type dependencyRow struct {
 
 func (r dependencyRow) of() string { return r.kind }
 
-func dependencyRows() map[string]dependencyRow {
+func TestDependenciesAreThoseOfTheAPI(t *testing.T) {
+	t.Parallel()
 	const (
 		pod      = `{serviceAccountName: robot, containers: [{name: main, envFrom: [{configMapRef: {name: settings}}]}], volumes: [{name: v, secret: {secretName: keys}}]}`
 		template = `{spec: ` + pod + `}`
@@ -80,18 +84,12 @@ func dependencyRows() map[string]dependencyRow {
 	for kind, roles := range map[string]string{"MPIJob": "mpiReplicaSpecs", "PyTorchJob": "pytorchReplicaSpecs", "TFJob": "tfReplicaSpecs"} {
 		rows[fmt.Sprintf("a %s has pod templates for its roles", kind)] = dependencyRow{kind, `spec: {` + roles + `: {Worker: {template: ` + template + `}}}`, ofPod}
 	}
-	return rows
-}
-
-func TestDependenciesAreThoseOfTheAPI(t *testing.T) {
-	t.Parallel()
-	for name, row := range dependencyRows() {
+	eachKindHasARow(t, lua.DependencyInterpretation, rows)
+	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			needed, err := operationsOf(t, row.kind).Dependencies(object(t, row.kind, row.object))
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			var got []string
 			for _, d := range needed {
 				got = append(got, fmt.Sprintf("%s %s %s/%s", d.APIVersion, d.Kind, d.Namespace, d.Name))

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/interpret/lua"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // twoCPUs is a pod template, for tables.
@@ -24,8 +26,9 @@ type replicaRow struct {
 
 func (r replicaRow) of() string { return r.kind }
 
-func replicaRows() map[string]replicaRow {
-	return map[string]replicaRow{
+func TestReplicasAreThoseOfTheAPI(t *testing.T) {
+	t.Parallel()
+	rows := map[string]replicaRow{
 		"a BroadcastJob runs spec.parallelism pods at a time":        {"BroadcastJob", `spec: {parallelism: 4, template: ` + twoCPUs + `}`, 4, "2"},
 		"a BroadcastJob that says nothing counts as one":             {"BroadcastJob", `spec: {template: ` + twoCPUs + `}`, 1, "2"},
 		"a BroadcastJob on a share of the nodes counts as one":       {"BroadcastJob", `spec: {parallelism: 50%, template: ` + twoCPUs + `}`, 1, "2"},
@@ -49,17 +52,12 @@ func replicaRows() map[string]replicaRow {
 		"a FlinkDeployment has task managers for all slots of a job": {"FlinkDeployment", `spec: {flinkConfiguration: {taskmanager.numberOfTaskSlots: "2"}, job: {parallelism: 5}, jobManager: {replicas: 1}, taskManager: {resource: {cpu: 2}}}`, 4, "2"},
 		"a Notebook has one pod":                                     {"Notebook", `spec: {template: ` + twoCPUs + `}`, 1, "2"},
 	}
-}
-
-func TestReplicasAreThoseOfTheAPI(t *testing.T) {
-	t.Parallel()
-	for name, row := range replicaRows() {
+	eachKindHasARow(t, lua.ReplicaResource, rows)
+	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			replicas, needs, err := operationsOf(t, row.kind).Replicas(object(t, row.kind, row.object))
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			if cpu := cpuOf(needs); replicas != row.replicas || cpu != row.cpu {
 				t.Errorf("got %d pods with %s CPUs, want %d with %s", replicas, cpu, row.replicas, row.cpu)
 			}
@@ -80,8 +78,9 @@ type revisionRow struct{ kind, object, revised string }
 
 func (r revisionRow) of() string { return r.kind }
 
-func revisionRows() map[string]revisionRow {
-	return map[string]revisionRow{
+func TestRevisionsAreThoseOfTheAPI(t *testing.T) {
+	t.Parallel()
+	rows := map[string]revisionRow{
 		"a BroadcastJob runs so many pods at a time":       {"BroadcastJob", `spec: {parallelism: 4, completionPolicy: {type: Always}}`, `spec: {parallelism: 7, completionPolicy: {type: Always}}`},
 		"a BroadcastJob on a share of the nodes is not":    {"BroadcastJob", `spec: {parallelism: 50%}`, `spec: {parallelism: 50%}`},
 		"a Workflow runs so many pods at a time":           {"Workflow", `spec: {parallelism: 4, entrypoint: a}`, `spec: {parallelism: 7, entrypoint: a}`},
@@ -94,17 +93,12 @@ func revisionRows() map[string]revisionRow {
 		"an advanced StatefulSet has so many":              {"StatefulSet", `spec: {replicas: 3, serviceName: a}`, `spec: {replicas: 7, serviceName: a}`},
 		"a UnitedDeployment has so many, its subsets stay": {"UnitedDeployment", `spec: {replicas: 3, topology: {subsets: [{name: a, replicas: 1}]}}`, `spec: {replicas: 7, topology: {subsets: [{name: a, replicas: 1}]}}`},
 	}
-}
-
-func TestRevisionsAreThoseOfTheAPI(t *testing.T) {
-	t.Parallel()
-	for name, row := range revisionRows() {
+	eachKindHasARow(t, lua.ReplicaRevision, rows)
+	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			revised, err := operationsOf(t, row.kind).Revise(object(t, row.kind, row.object), 7)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			if diff := difference(object(t, row.kind, row.revised), revised); len(diff) > 0 {
 				t.Errorf("the revised object differs in %v", diff)
 			}
@@ -118,9 +112,7 @@ func TestAWorkflowThatIsNotDividedKeepsItsLimit(t *testing.T) {
 	for _, spec := range []string{`spec: {parallelism: 4}`, `spec: {entrypoint: a}`} {
 		given := object(t, "Workflow", spec)
 		revised, err := operationsOf(t, "Workflow").Revise(given, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		if diff := difference(given, revised); len(diff) > 0 {
 			t.Errorf("{%s} differs in %v", spec, diff)
 		}
@@ -142,9 +134,10 @@ type componentSize struct {
 
 func (r componentRow) of() string { return r.kind }
 
-func componentRows() map[string]componentRow {
+func TestComponentsAreThoseOfTheAPI(t *testing.T) {
+	t.Parallel()
 	const ray = `{headGroupSpec: {template: ` + twoCPUs + `}, workerGroupSpecs: [{groupName: small, replicas: 2, numOfHosts: 3, template: ` + twoCPUs + `}]}`
-	return map[string]componentRow{
+	rows := map[string]componentRow{
 		"a Job of Volcano has a part for each task": {
 			"Job", `spec: {tasks: [{name: ps, replicas: 2, minAvailable: 2, template: ` + twoCPUs + `}, {name: worker, replicas: 5, minAvailable: 5, template: ` + twoCPUs + `}]}`,
 			7,
@@ -194,17 +187,12 @@ func componentRows() map[string]componentRow {
 			map[string]componentSize{"driver": {1, "1"}, "executor": {4, "2"}},
 		},
 	}
-}
-
-func TestComponentsAreThoseOfTheAPI(t *testing.T) {
-	t.Parallel()
-	for name, row := range componentRows() {
+	eachKindHasARow(t, lua.ComponentResource, rows)
+	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			parts, err := operationsOf(t, row.kind).Components(object(t, row.kind, row.object))
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			pods, found := int32(0), map[string]componentSize{}
 			for _, part := range parts {
 				pods += part.Replicas
@@ -234,9 +222,7 @@ func TestMemoryOfComponents(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			parts, err := operationsOf(t, c.kind).Components(object(t, c.kind, c.object))
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			for _, part := range parts {
 				if part.Name != c.part {
 					continue

@@ -6,6 +6,9 @@ package shipped_test
 import (
 	"maps"
 	"testing"
+
+	"github.com/capstan-io/capstan/internal/interpret/lua"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // retentionRow is what stays of an object in a cluster when another one is to be applied there.
@@ -13,7 +16,8 @@ type retentionRow struct{ kind, desired, observed, applied string }
 
 func (r retentionRow) of() string { return r.kind }
 
-func retentionRows() map[string]retentionRow {
+func TestRetentionIsThatOfTheAPI(t *testing.T) {
+	t.Parallel()
 	rows := map[string]retentionRow{
 		"the controller of a Workflow has its status": {"Workflow", `spec: {entrypoint: a}`, "spec: {entrypoint: b}\nstatus: {phase: Running}", "spec: {entrypoint: a}\nstatus: {phase: Running}"},
 	}
@@ -22,14 +26,8 @@ func retentionRows() map[string]retentionRow {
 		rows["the hub resumes a "+kind] = retentionRow{kind, `spec: {interval: 1m, suspend: false}`, `spec: {suspend: true}`, `spec: {interval: 1m, suspend: false}`}
 		rows["nobody has suspended a "+kind] = retentionRow{kind, `spec: {interval: 1m}`, `spec: {interval: 5m}`, `spec: {interval: 1m, suspend: null}`}
 	}
-	maps.Copy(rows, queueRows())
-	return rows
-}
-
-// queueRows are those of kinds that wait in queues, or are scaled in the cluster.
-func queueRows() map[string]retentionRow {
 	const queued = `metadata: {labels: {kueue.x-k8s.io/queue-name: q}}` + "\n"
-	return map[string]retentionRow{
+	maps.Copy(rows, map[string]retentionRow{ // of kinds that wait in queues, or are scaled in the cluster
 		"Kueue admits an MPIJob": {
 			"MPIJob", queued + `spec: {runPolicy: {suspend: true, backoffLimit: 2}}`, queued + `spec: {runPolicy: {suspend: false, backoffLimit: 1}}`,
 			`spec: {runPolicy: {suspend: false, backoffLimit: 2}}`,
@@ -58,18 +56,13 @@ func queueRows() map[string]retentionRow {
 		"Kueue admits a RayJob":           {"RayJob", queued + `spec: {suspend: true}`, queued + `spec: {suspend: false}`, `spec: {suspend: false}`},
 		"a RayJob in no queue is resumed": {"RayJob", `spec: {suspend: false}`, `spec: {suspend: true}`, `spec: {suspend: false}`},
 		"Kueue admits a SparkApplication": {"SparkApplication", queued + `spec: {suspend: true, mode: cluster}`, queued + `spec: {suspend: false}`, `spec: {suspend: false, mode: cluster}`},
-	}
-}
-
-func TestRetentionIsThatOfTheAPI(t *testing.T) {
-	t.Parallel()
-	for name, row := range retentionRows() {
+	})
+	eachKindHasARow(t, lua.Retention, rows)
+	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			applied, err := operationsOf(t, row.kind).Retain(object(t, row.kind, row.desired), object(t, row.kind, row.observed))
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			if diff := lacks(object(t, row.kind, row.applied), applied); diff != "" {
 				t.Errorf("what is applied differs (-want +got):\n%s", diff)
 			}

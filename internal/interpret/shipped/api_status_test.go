@@ -13,7 +13,9 @@ import (
 
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/interpret/fields"
+	"github.com/capstan-io/capstan/internal/interpret/lua"
 	"github.com/capstan-io/capstan/internal/interpret/shipped"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 const (
@@ -26,8 +28,9 @@ type reflectionRow struct{ kind, status, reported string }
 
 func (r reflectionRow) of() string { return r.kind }
 
-func reflectionRows() map[string]reflectionRow {
-	return map[string]reflectionRow{
+func TestReflectionIsThatOfTheAPI(t *testing.T) {
+	t.Parallel()
+	rows := map[string]reflectionRow{
 		"a Workflow reports its phase, not its nodes": {
 			"Workflow", `phase: Running, progress: 1/2, startedAt: "2026-01-01T00:00:00Z", nodes: {a: {phase: Running}}, storedTemplates: {a: {}}`,
 			`phase: Running, progress: 1/2, startedAt: "2026-01-01T00:00:00Z", nodes: null, storedTemplates: null`,
@@ -50,17 +53,12 @@ func reflectionRows() map[string]reflectionRow {
 		"a RayService reports its endpoints":         {"RayService", `serviceStatus: Running, numServeEndpoints: 2`, `serviceStatus: Running, numServeEndpoints: 2`},
 		"a SparkApplication reports its application": {"SparkApplication", `applicationState: {state: RUNNING}, executionAttempts: 1, executorState: {a-1: RUNNING}`, `applicationState: {state: RUNNING}, executionAttempts: 1, executorState: {a-1: RUNNING}`},
 	}
-}
-
-func TestReflectionIsThatOfTheAPI(t *testing.T) {
-	t.Parallel()
-	for name, row := range reflectionRows() {
+	eachKindHasARow(t, lua.StatusReflection, rows)
+	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			reported, err := shipped.BuiltinChain().ReflectStatus(&unstructured.Unstructured{Object: object(t, row.kind, statusOf(row.status))})
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			want := fields.Map(object(t, row.kind, statusOf(row.reported)), "status")
 			if diff := lacks(want, reported); diff != "" {
 				t.Errorf("what is reported differs (-want +got):\n%s", diff)
@@ -76,7 +74,34 @@ type aggregationRow struct{ kind, first, second, status string }
 
 func (r aggregationRow) of() string { return r.kind }
 
-func aggregationRows() map[string]aggregationRow {
+// TestNoClusterHasTheObject: nobody is left who could observe the template.
+func TestNoClusterHasTheObject(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"CloneSet", "DaemonSet", "StatefulSet", "UnitedDeployment", "SidecarSet", "HelmRelease", "Kustomization", "GitRepository"} {
+		status, _, err := shipped.BuiltinChain().AggregateStatus(&unstructured.Unstructured{Object: object(t, kind, "spec: {}")}, nil)
+		expect.NoError(t, err)
+		if got := fields.IntOr(0, status, "observedGeneration"); got != 3 {
+			t.Errorf("a %s has observedGeneration %d, want 3", kind, got)
+		}
+	}
+}
+
+// TestWhatHasEndedStaysSo: a cluster that is silent does not run a job once more.
+func TestWhatHasEndedStaysSo(t *testing.T) {
+	t.Parallel()
+	for kind, condition := range map[string]string{"TFJob": "Succeeded", "PyTorchJob": "Succeeded", "BroadcastJob": "Completed"} {
+		reported := fields.Map(object(t, kind, statusOf(`completionTime: "2026-01-01T00:00:00Z", conditions: [{type: `+strings.Replace(condition, "Completed", "Complete", 1)+`, status: "True"}]`)), "status")
+		status, _, err := shipped.BuiltinChain().AggregateStatus(&unstructured.Unstructured{Object: object(t, kind, "spec: {}")},
+			[]interpret.ClusterItem{{Cluster: "a", Status: reported, Applied: true, Health: interpret.Unknown}})
+		expect.NoError(t, err)
+		if !fields.ConditionOf(m{"status": status}, condition).True() {
+			t.Errorf("%s of a %s is not True: %v", condition, kind, status)
+		}
+	}
+}
+
+func TestAggregationIsThatOfTheAPI(t *testing.T) {
+	t.Parallel()
 	const early, late = `"2026-01-01T00:00:00Z"`, `"2026-01-01T00:00:09Z"`
 	rows := map[string]aggregationRow{
 		"an AdvancedCronJob has the active jobs of both, and the last that was started": {
@@ -144,28 +169,14 @@ func aggregationRows() map[string]aggregationRow {
 			"SparkApplication", `applicationState: {state: COMPLETED}, terminationTime: ` + early, `applicationState: {state: FAILED}, terminationTime: ` + late, `applicationState: {state: FAILED}, terminationTime: ` + late,
 		},
 	}
-	maps.Copy(rows, countedRows(early, late))
-	for _, kind := range []string{"MPIJob", "PyTorchJob", "TFJob"} {
-		rows[fmt.Sprintf("a %s has the pods of both by role, and has not ended before both have", kind)] = aggregationRow{
-			kind, `replicaStatuses: {Worker: {active: 1, succeeded: 1}}, startTime: ` + late + `, completionTime: ` + late, `replicaStatuses: {Worker: {active: 2, failed: 1}}, startTime: ` + early,
-			`replicaStatuses: {Worker: {active: 3, succeeded: 1, failed: 1}}, startTime: ` + early + `, completionTime: null`,
-		}
-	}
-	for _, kind := range []string{"HelmRelease", "Kustomization", "Bucket", "GitRepository", "HelmChart", "HelmRepository", "OCIRepository"} {
-		rows[fmt.Sprintf("a %s has reconciled what both have", kind)] = aggregationRow{kind, `observedGeneration: 1, ` + isReady, `observedGeneration: 1, ` + isReady, `observedGeneration: 3`}
-	}
-	return rows
-}
-
-// countedRows are about what is summed up, merged, or that of the last cluster.
-func countedRows(early, late string) map[string]aggregationRow {
+	// What is summed up, merged, or that of the last cluster:
 	condition := func(name, text, at string) string {
 		return `{type: ` + name + `, status: "True", reason: R, message: ` + text + `, lastTransitionTime: ` + at + `}`
 	}
 	said := func(name, reason, text, at string) string {
 		return `{type: ` + name + `, status: "True", reason: ` + reason + `, message: "` + text + `", lastTransitionTime: ` + at + `}`
 	}
-	rows := map[string]aggregationRow{
+	maps.Copy(rows, map[string]aggregationRow{
 		"a HelmRelease has the failures of both, and the revisions of the last": {
 			"HelmRelease", `failures: 2, upgradeFailures: 1, lastAttemptedRevision: 1.0.0, lastAppliedRevision: 1.0.0, history: [{version: 1}]`, `failures: 3, lastAttemptedRevision: 2.0.0, history: [{version: 2}]`,
 			`failures: 5, upgradeFailures: 1, lastAttemptedRevision: 2.0.0, lastAppliedRevision: 1.0.0, history: [{version: 2}]`,
@@ -196,7 +207,7 @@ func countedRows(early, late string) map[string]aggregationRow {
 			"BroadcastJob", `phase: completed, completionTime: ` + late + `, conditions: [` + condition("Complete", "done", late) + `]`, `phase: completed, completionTime: ` + early + `, conditions: [` + condition("Complete", "done", early) + `]`,
 			`phase: completed, completionTime: ` + late + `, conditions: [` + said("Complete", "R", "member1=done, member2=done", late) + `, ` + said("Completed", "Completed", "member1=done, member2=done", late) + `]`,
 		},
-	}
+	})
 	for _, kind := range []string{"CloneSet", "StatefulSet", "UnitedDeployment"} {
 		rows["a "+kind+" has the revision of the last"] = aggregationRow{kind, `replicas: 1, currentRevision: a, labelSelector: x=y`, `replicas: 1, currentRevision: b`, `replicas: 2, currentRevision: b, labelSelector: x=y`}
 	}
@@ -212,42 +223,17 @@ func countedRows(early, late string) map[string]aggregationRow {
 		rows["a "+kind+" has failed in one"] = aggregationRow{kind, `conditions: [` + succeeded + `]`, `conditions: [` + failed + `]`, `conditions: [` + said("Failed", kind+"Failed", "member2=broken", early) + `]`}
 		rows["a "+kind+" has succeeded in one"] = aggregationRow{kind, `conditions: [` + running + `, ` + succeeded + `]`, `conditions: [` + running + `]`, `conditions: [` + said("Running", "R", "member1=runs, member2=runs", early) + `]`}
 	}
-	return rows
-}
-
-// TestNoClusterHasTheObject: nobody is left who could observe the template.
-func TestNoClusterHasTheObject(t *testing.T) {
-	t.Parallel()
-	for _, kind := range []string{"CloneSet", "DaemonSet", "StatefulSet", "UnitedDeployment", "SidecarSet", "HelmRelease", "Kustomization", "GitRepository"} {
-		status, _, err := shipped.BuiltinChain().AggregateStatus(&unstructured.Unstructured{Object: object(t, kind, "spec: {}")}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := fields.IntOr(0, status, "observedGeneration"); got != 3 {
-			t.Errorf("a %s has observedGeneration %d, want 3", kind, got)
+	for _, kind := range []string{"MPIJob", "PyTorchJob", "TFJob"} {
+		rows[fmt.Sprintf("a %s has the pods of both by role, and has not ended before both have", kind)] = aggregationRow{
+			kind, `replicaStatuses: {Worker: {active: 1, succeeded: 1}}, startTime: ` + late + `, completionTime: ` + late, `replicaStatuses: {Worker: {active: 2, failed: 1}}, startTime: ` + early,
+			`replicaStatuses: {Worker: {active: 3, succeeded: 1, failed: 1}}, startTime: ` + early + `, completionTime: null`,
 		}
 	}
-}
-
-// TestWhatHasEndedStaysSo: a cluster that is silent does not run a job once more.
-func TestWhatHasEndedStaysSo(t *testing.T) {
-	t.Parallel()
-	for kind, condition := range map[string]string{"TFJob": "Succeeded", "PyTorchJob": "Succeeded", "BroadcastJob": "Completed"} {
-		reported := fields.Map(object(t, kind, statusOf(`completionTime: "2026-01-01T00:00:00Z", conditions: [{type: `+strings.Replace(condition, "Completed", "Complete", 1)+`, status: "True"}]`)), "status")
-		status, _, err := shipped.BuiltinChain().AggregateStatus(&unstructured.Unstructured{Object: object(t, kind, "spec: {}")},
-			[]interpret.ClusterItem{{Cluster: "a", Status: reported, Applied: true, Health: interpret.Unknown}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !fields.ConditionOf(m{"status": status}, condition).True() {
-			t.Errorf("%s of a %s is not True: %v", condition, kind, status)
-		}
+	for _, kind := range []string{"HelmRelease", "Kustomization", "Bucket", "GitRepository", "HelmChart", "HelmRepository", "OCIRepository"} {
+		rows[fmt.Sprintf("a %s has reconciled what both have", kind)] = aggregationRow{kind, `observedGeneration: 1, ` + isReady, `observedGeneration: 1, ` + isReady, `observedGeneration: 3`}
 	}
-}
-
-func TestAggregationIsThatOfTheAPI(t *testing.T) {
-	t.Parallel()
-	for name, row := range aggregationRows() {
+	eachKindHasARow(t, lua.StatusAggregation, rows)
+	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			status := aggregated(t, row)
@@ -270,9 +256,7 @@ func aggregated(t *testing.T, row aggregationRow) m {
 		items = append(items, interpret.ClusterItem{Cluster: cluster, Status: reported, Applied: true, Health: interpret.Healthy})
 	}
 	status, _, err := shipped.BuiltinChain().AggregateStatus(&unstructured.Unstructured{Object: object(t, row.kind, "spec: {}")}, items)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return status
 }
 

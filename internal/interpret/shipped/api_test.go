@@ -16,6 +16,7 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret/customized"
 	"github.com/capstan-io/capstan/internal/interpret/lua"
 	"github.com/capstan-io/capstan/internal/interpret/shipped"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // The tables of api_*_test.go have what the APIs of the kinds document, written by hand: golden files repeat what the
@@ -35,9 +36,7 @@ func versionOf(t *testing.T, kind string) schema.GroupVersionKind {
 		t.Fatalf("no kind %s is shipped", kind)
 	}
 	customization, err := shipped.ReadCustomization(all[i])
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return customized.LuaCustomizationOf(customization).Kind
 }
 
@@ -59,38 +58,50 @@ func object(t *testing.T, kind, text string) m {
 // lacks returns how an object differs from one with these fields; null is a field that it must not have.
 func lacks(fields, object m) string { return cmp.Diff(patched(object, fields), object) }
 
-// TestEachOperationHasARow finds operations that no table has a row for.
-func TestEachOperationHasARow(t *testing.T) {
+// TestEachOperationHasATable finds operations that no test has a table for: each with one calls eachKindHasARow.
+func TestEachOperationHasATable(t *testing.T) {
 	t.Parallel()
-	rows := map[lua.Operation][]string{
-		lua.ReplicaResource:          kindsOf(replicaRows()),
-		lua.ReplicaRevision:          kindsOf(revisionRows()),
-		lua.ComponentResource:        kindsOf(componentRows()),
-		lua.Retention:                kindsOf(retentionRows()),
-		lua.StatusReflection:         kindsOf(reflectionRows()),
-		lua.StatusAggregation:        kindsOf(aggregationRows()),
-		lua.HealthInterpretation:     kindsOf(healthRows()),
-		lua.DependencyInterpretation: kindsOf(dependencyRows()),
+	tables := []lua.Operation{
+		lua.ReplicaResource, lua.ReplicaRevision, lua.ComponentResource, lua.Retention,
+		lua.StatusReflection, lua.StatusAggregation, lua.HealthInterpretation, lua.DependencyInterpretation,
 	}
+	for _, operation := range lua.AllOperations() {
+		if !slices.Contains(tables, operation) && len(kindsWith(t, operation)) > 0 {
+			t.Errorf("%s has no table", operation)
+		}
+	}
+}
+
+// eachKindHasARow finds kinds of which a table has to say what their operation does, and does not.
+func eachKindHasARow[R row](t *testing.T, operation lua.Operation, rows map[string]R) {
+	t.Helper()
+	with, listed := kindsWith(t, operation), kindsOf(rows)
+	for _, kind := range shipped.ThirdPartyGroupKinds() {
+		has := slices.Contains(with, kind.Kind)
+		switch operation {
+		case lua.StatusAggregation: // which is the usual one without a script
+			has = true
+		case lua.StatusReflection: // which is all of the status without a script
+			has = has || slices.Contains(listed, kind.Kind)
+		}
+		if has != slices.Contains(listed, kind.Kind) {
+			t.Errorf("%s of %s: is there: %t; has a row: %t", operation, kind, has, !has)
+		}
+	}
+}
+
+// kindsWith returns the kinds that have a script for an operation.
+func kindsWith(t *testing.T, operation lua.Operation) []string {
+	t.Helper()
+	var kinds []string
 	for _, kind := range shipped.ThirdPartyGroupKinds() {
 		customization, err := shipped.ReadCustomization(kind)
-		if err != nil {
-			t.Fatal(err)
-		}
-		scripts := customized.LuaCustomizationOf(customization).Scripts
-		for _, operation := range lua.AllOperations() {
-			_, has := scripts[operation]
-			switch operation {
-			case lua.StatusAggregation: // which is the usual one without a script
-				has = true
-			case lua.StatusReflection: // which is all of the status without a script
-				has = has || slices.Contains(rows[operation], kind.Kind)
-			}
-			if has != slices.Contains(rows[operation], kind.Kind) {
-				t.Errorf("%s of %s: is there: %t; has a row: %t", operation, kind, has, !has)
-			}
+		expect.NoError(t, err)
+		if _, has := customized.LuaCustomizationOf(customization).Scripts[operation]; has {
+			kinds = append(kinds, kind.Kind)
 		}
 	}
+	return kinds
 }
 
 // row is one of a table.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields/managedfieldstest"
 
 	"github.com/capstan-io/capstan/internal/interpret/shipped"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // TestWhatAClusterAddsToAPodTemplateStays applies an object as agents do, what its kind retains
@@ -37,15 +38,11 @@ func TestWhatAClusterAddsToAPodTemplateStays(t *testing.T) {
 				if err == nil {
 					err = server.Apply(applied, "agent", true)
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.NoError(t, err)
 			}
 			apply("{labels: {app: web, tier: front}, annotations: {team: shop}}")
 			added := object(t, kind, "spec: {template: {metadata: {labels: {app: web, tier: front, mesh: linked}, annotations: {team: shop, restartedAt: today}}}}")
-			if err := server.Update(&unstructured.Unstructured{Object: added}, "theirs"); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, server.Update(&unstructured.Unstructured{Object: added}, "theirs"))
 			apply("{labels: {app: shop}, annotations: {team: shop}}")
 			got, _, _ := unstructured.NestedMap(live().Object, "spec", "template", "metadata")
 			want := m{"labels": m{"app": "shop", "mesh": "linked"}, "annotations": m{"team": "shop", "restartedAt": "today"}}

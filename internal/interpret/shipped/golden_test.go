@@ -28,6 +28,8 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret/fields"
 	"github.com/capstan-io/capstan/internal/interpret/lua"
 	"github.com/capstan-io/capstan/internal/interpret/shipped"
+	"github.com/capstan-io/capstan/internal/testing/expect"
+	"github.com/capstan-io/capstan/internal/testing/golden"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -48,9 +50,7 @@ type given m
 func read(t testing.TB, kind schema.GroupKind) given {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join("testdata", kind.Group, kind.Kind, "input.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	text, err := yaml.YAMLToJSONStrict(content)
 	if err != nil {
 		t.Fatalf("%s: %v", kind, err)
@@ -131,9 +131,7 @@ func (g given) items(t testing.TB, chain interpret.Chain) []interpret.ClusterIte
 		object := g.observed()
 		object["status"] = fields.Map(g, "clusters", name)
 		status, err := chain.ReflectStatus(&unstructured.Unstructured{Object: object})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		items = append(items, interpret.ClusterItem{Cluster: name, Status: status, Applied: true, Health: interpret.Healthy})
 	}
 	return items
@@ -144,9 +142,7 @@ func outcomes(t *testing.T, g given, custom interpret.CustomOperations, chain in
 	t.Helper()
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 	}
 	out := m{}
 	if custom.Retain != nil {
@@ -202,9 +198,7 @@ func verdicts(t *testing.T, g given, custom interpret.CustomOperations) m {
 	all := m{}
 	judge := func(name, want string, object m) {
 		verdict, err := custom.Verdict(object)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		if verdict != want {
 			t.Errorf("%s is %s, want %s", name, verdict, want)
 		}
@@ -233,9 +227,7 @@ func plain(t testing.TB, needs *interpret.Requirements) any {
 		return nil
 	}
 	written, err := runtime.DefaultUnstructuredConverter.ToUnstructured(needs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	maps.DeleteFunc(written, func(_ string, value any) bool { return value == nil || value == "" })
 	return written
 }
@@ -254,9 +246,7 @@ func TestGolden(t *testing.T) {
 			}
 			out := outcomes(t, g, shipped.NewThirdPartyKinds().Operations(gvk).Custom, shipped.BuiltinChain())
 			customization, err := shipped.ReadCustomization(kind)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			says := customized.LuaCustomizationOf(customization).Scripts
 			for _, operation := range lua.AllOperations() {
 				_, has := says[operation]
@@ -268,29 +258,11 @@ func TestGolden(t *testing.T) {
 					t.Errorf("%s: changes nothing, and shows nothing", operation)
 				}
 			}
-			compare(t, filepath.Join("testdata", kind.Group, kind.Kind, "output.yaml"), out)
+			text, err := yaml.Marshal(out)
+			expect.NoError(t, err)
+			file := filepath.Join("testdata", kind.Group, kind.Kind, "output.yaml")
+			golden.CompareFile(t, file, file+" differs", text, *update)
 		})
-	}
-}
-
-func compare(t *testing.T, file string, out m) {
-	t.Helper()
-	text, err := yaml.Marshal(out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if *update {
-		if err := os.WriteFile(file, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(text)); diff != "" {
-		t.Errorf("%s differs (-update writes it):\n%s", file, diff)
 	}
 }
 
@@ -304,9 +276,7 @@ func TestNoGoldenFileIsLeftOver(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	var want []string
 	for _, kind := range shipped.ThirdPartyGroupKinds() {
 		want = append(want, "testdata/"+kind.Group+"/"+kind.Kind+"/input.yaml", "testdata/"+kind.Group+"/"+kind.Kind+"/output.yaml")

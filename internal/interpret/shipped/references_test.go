@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/capstan-io/capstan/internal/interpret/shipped"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // TestReferencesLeadToWhatFluxTakes refers to what Flux refuses: the hub reads what is
@@ -36,9 +37,7 @@ func TestReferencesLeadToWhatFluxTakes(t *testing.T) {
 				needed, err := shipped.NewThirdPartyKinds().Operations(kind).Custom.Dependencies(m{
 					"apiVersion": kind.GroupVersion().String(), "kind": kind.Kind, "metadata": m{"namespace": "shop", "name": "a"}, "spec": spec,
 				})
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.NoError(t, err)
 				got := ""
 				for _, d := range needed {
 					got += fmt.Sprint(d.APIVersion, " ", d.Kind)

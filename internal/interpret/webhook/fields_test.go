@@ -25,6 +25,7 @@ import (
 	"github.com/capstan-io/capstan/internal/cluster/callout"
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/server/certs"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 	"github.com/capstan-io/capstan/internal/testing/specs"
 )
 
@@ -71,17 +72,11 @@ type served struct {
 func serve(t *testing.T, slow time.Duration) *served {
 	t.Helper()
 	authority, err := certs.NewAuthority("interpreters", time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	pair, err := certs.NewServing(authority, []string{"127.0.0.1", "interpreter.shop.svc"}, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	certificate, err := tls.X509KeyPair(pair.CertPEM, pair.KeyPEM)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	s := &served{interpreter: &interpreter{T: t, slow: slow}, bundle: authority.CertPEM}
 	server := httptest.NewUnstartedServer(s)
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
@@ -141,25 +136,6 @@ type fieldCase struct {
 // Each field of a webhook does something: without it, the webhook is not asked, asked
 // elsewhere or for something else, or its answer is another.
 func TestFields(t *testing.T) {
-	for name, tc := range fieldCases() {
-		t.Run(name, func(t *testing.T) {
-			server := serve(t, tc.slow)
-			text := strings.NewReplacer("URL", "https://"+server.address, "CA", base64.StdEncoding.EncodeToString(server.bundle)).Replace(tc.webhook)
-			want := slices.Clone(tc.want)
-			for i := range want {
-				want[i] = strings.ReplaceAll(want[i], "ADDRESS", server.address)
-			}
-			if diff := cmp.Diff(want, server.said(specs.ParseSpec[configv1alpha1.ResourceInterpreterWebhook](t, text))); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-			if cmp.Equal(want, server.said(specs.ParseWithout[configv1alpha1.ResourceInterpreterWebhook](t, text, tc.field))) {
-				t.Errorf("without %s all is the same: %v", tc.field, want)
-			}
-		})
-	}
-}
-
-func fieldCases() map[string]fieldCase {
 	const (
 		rule    = `rules: [{operations: [InterpretHealth], apiGroups: [example.com], apiVersions: [v1], kinds: [Workload]}]`
 		byURL   = `{clientConfig: {url: URL/workloads, caBundle: CA}, ` + rule + `}`
@@ -171,7 +147,7 @@ func fieldCases() map[string]fieldCase {
 		late     = `InterpretHealth of Workload "shop/web": it has not answered within 1s`
 	)
 	unhealthy := func(where string) []string { return []string{"Unhealthy", where + ": " + health} }
-	return map[string]fieldCase{
+	cases := map[string]fieldCase{
 		"url":    {field: "clientConfig.url", webhook: byURL, want: unhealthy("ADDRESS/workloads")},
 		"bundle": {field: "clientConfig.caBundle", webhook: byURL, want: unhealthy("ADDRESS/workloads")},
 
@@ -199,5 +175,21 @@ func fieldCases() map[string]fieldCase {
 			field: "timeoutSeconds", slow: 2 * time.Second, webhook: `{name: workloads.example.com, timeoutSeconds: 1, clientConfig: {url: URL, caBundle: CA}, ` + rule + `}`,
 			want: []string{problem + late},
 		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			server := serve(t, tc.slow)
+			text := strings.NewReplacer("URL", "https://"+server.address, "CA", base64.StdEncoding.EncodeToString(server.bundle)).Replace(tc.webhook)
+			want := slices.Clone(tc.want)
+			for i := range want {
+				want[i] = strings.ReplaceAll(want[i], "ADDRESS", server.address)
+			}
+			if diff := cmp.Diff(want, server.said(specs.ParseSpec[configv1alpha1.ResourceInterpreterWebhook](t, text))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if cmp.Equal(want, server.said(specs.ParseWithout[configv1alpha1.ResourceInterpreterWebhook](t, text, tc.field))) {
+				t.Errorf("without %s all is the same: %v", tc.field, want)
+			}
+		})
 	}
 }

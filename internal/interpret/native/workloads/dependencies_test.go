@@ -17,6 +17,7 @@ import (
 
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/interpret/native/workloads"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // references fills a pod with one of all that it can have, and notes the objects that it
@@ -83,9 +84,7 @@ func TestAPodNeedsAllThatItsTypeRefersTo(t *testing.T) {
 		return cmp.Or(slices.Index(order, a.Kind)-slices.Index(order, b.Kind), strings.Compare(a.Name, b.Name))
 	})
 	spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&pod)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if diff := gocmp.Diff([]interpret.Dependency(want), workloads.PodDependencies(spec, "ns")); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
