@@ -33,58 +33,25 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/clusterspec"
 	"github.com/capstan-io/capstan/internal/agent/join"
 	"github.com/capstan-io/capstan/internal/agent/managednamespace"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
-func TestAgents(t *testing.T) {
+func TestAgentJoinsAndReports(t *testing.T) {
+	t.Parallel()
 	h := newHub(t)
-	cases := map[string]func(*testing.T, *hub){
-		"an agent joins and reports":                            joinsAndReports,
-		"an agent without a name makes one up":                  makesUpAName,
-		"an agent killed in the handshake goes on where it was": survivesAKill,
-		"a strict bootstrap profile is enough":                  joinsWithoutWatch,
-		"a certificate is renewed in place":                     renewsInPlace,
-		"an expired certificate is replaced by bootstrapping":   replacesAnExpiredCertificate,
-		"another bootstrap kubeconfig is followed":              followsTheBootstrapKubeconfig,
-		"a denied cluster comes back when it is accepted":       comesBackAfterDenial,
-		"a deleted cluster stays away":                          staysAwayAfterDeletion,
-		"another cluster of its name needs another certificate": joinsAgainForAnotherCluster,
-		"a denied request waits for its deletion":               waitsAfterADeniedRequest,
-		"a flood of requests is not added to":                   asksBesideOthers,
-		"a taken name is left alone":                            leavesATakenNameAlone,
-		"a cluster that has joined already is told so":          tellsOfAnotherName,
-		"the hub is told what the cluster is and has":           tellsWhatItHas,
-		"the hub is told what pods request, if it asks":         tellsWhatPodsRequest,
-		"an agent that may not list pods says so":               tellsThatPodsAreForbidden,
-		"problems with the bootstrap kubeconfig are told":       tellsBootstrapProblems,
-		"labels and client configs are kept":                    keepsTheSpec,
-		"labels that the hub withholds are left and told":       leavesWithheldLabels,
-		"managed namespaces are kept":                           keepsManagedNamespaces,
-		"authorities that the hub publishes are followed":       followsTheAuthorities,
-	}
-	for name, run := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			mine := *h
-			mine.t = t
-			run(t, &mine)
-		})
-	}
-}
-
-func joinsAndReports(t *testing.T, h *hub) {
-	at := h.home("joins")
-	must(t, h.client.Create(t.Context(), &corev1.Node{
+	at := h.MakeHome("joins")
+	expect.NoError(t, h.Client.Create(t.Context(), &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "node"},
 	}))
-	must(t, h.client.Create(t.Context(), &clusterv1alpha1.ClusterClaim{
+	expect.NoError(t, h.Client.Create(t.Context(), &clusterv1alpha1.ClusterClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: clusterv1alpha1.ClaimID}, Spec: clusterv1alpha1.ClusterClaimSpec{Value: "me"},
 	}))
-	must(t, h.client.Create(t.Context(), &aboutv1alpha1.ClusterProperty{
+	expect.NoError(t, h.Client.Create(t.Context(), &aboutv1alpha1.ClusterProperty{
 		ObjectMeta: metav1.ObjectMeta{Name: "region.example.com"}, Spec: aboutv1alpha1.ClusterPropertySpec{Value: "eu"},
 	}))
 	var mu sync.Mutex
 	var trouble []string
-	h.run(at, func(o *agent.PullAgentOptions) {
+	h.RunAgent(at, func(o *agent.PullAgentOptions) {
 		o.Log = funcr.New(func(_, line string) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -95,35 +62,35 @@ func joinsAndReports(t *testing.T, h *hub) {
 		o.ExpirationSeconds, o.Properties = 7200, true
 		o.Annotations = map[string]string{"agent.open-cluster-management.io/x": "y"}
 	})
-	contains(t, h.awaitReason("joins", operatorv1.JoinReasonBootstrapSecretMissing), "secret joins/bootstrap-hub-kubeconfig does not exist")
-	h.setBootstrap("joins", h.bootstrap("bootstrap-joins", "bootstrap"))
-	csr := h.awaitCSR("joins")
+	expect.TextHas(t, h.AwaitReason("joins", operatorv1.JoinReasonBootstrapSecretMissing), "secret joins/bootstrap-hub-kubeconfig does not exist")
+	h.SetBootstrap("joins", h.BootstrapConfig("bootstrap-joins", "bootstrap"))
+	csr := h.AwaitRequest("joins")
 	checkRequest(t, csr, "joins")
-	contains(t, h.awaitReason("joins", operatorv1.JoinReasonWaitingForCSRApproval), "kubectl certificate approve "+csr.Name)
-	if mc := h.cluster("joins"); mc.Spec.HubAcceptsClient || mc.Annotations["agent.open-cluster-management.io/x"] != "y" {
+	expect.TextHas(t, h.AwaitReason("joins", operatorv1.JoinReasonWaitingForCSRApproval), "kubectl certificate approve "+csr.Name)
+	if mc := h.ReadCluster("joins"); mc.Spec.HubAcceptsClient || mc.Annotations["agent.open-cluster-management.io/x"] != "y" {
 		t.Errorf("the agent created the ManagedCluster %v", mc)
 	}
-	h.sign(csr, -time.Minute, time.Hour)
-	contains(t, h.awaitReason("joins", operatorv1.JoinReasonWaitingForAcceptance),
+	h.SignRequest(csr, -time.Minute, time.Hour)
+	expect.TextHas(t, h.AwaitReason("joins", operatorv1.JoinReasonWaitingForAcceptance),
 		`kubectl patch managedcluster joins --type=merge -p '{"spec":{"hubAcceptsClient":true}}'`)
 	start := time.Now()
-	h.accept("joins")
-	h.awaitAvailable("joins")
+	h.AcceptCluster("joins")
+	h.AwaitAvailable("joins")
 	t.Logf("available %s after the acceptance", time.Since(start))
-	h.awaitReason("joins", operatorv1.JoinReasonJoined)
-	secret := h.secret("joins", join.HubSecret)
+	h.AwaitReason("joins", operatorv1.JoinReasonJoined)
+	secret := h.ReadSecret("joins", join.HubSecret)
 	for _, key := range []string{"kubeconfig", "tls.crt", "tls.key", "cluster-name", "agent-name"} {
 		if len(secret.Data[key]) == 0 {
 			t.Errorf("the secret %s has no key %s", join.HubSecret, key)
 		}
 	}
-	h.await("the pending key to be removed", func() (string, bool) { return "there", len(h.secret("joins", join.PendingSecret).Data) == 0 })
-	h.await("a heartbeat", func() (string, bool) {
+	h.AwaitState("the pending key to be removed", func() (string, bool) { return "there", len(h.ReadSecret("joins", join.PendingSecret).Data) == 0 })
+	h.AwaitState("a heartbeat", func() (string, bool) {
 		lease := &coordinationv1.Lease{}
-		must(t, h.client.Get(t.Context(), client.ObjectKey{Namespace: "joins", Name: clusterv1.LeaseName}, lease))
+		expect.NoError(t, h.Client.Get(t.Context(), client.ObjectKey{Namespace: "joins", Name: clusterv1.LeaseName}, lease))
 		return "", lease.Spec.RenewTime != nil
 	})
-	mc := h.cluster("joins")
+	mc := h.ReadCluster("joins")
 	claims := []clusterv1.ManagedClusterClaim{{Name: clusterv1alpha1.ClaimID, Value: "me"}, {Name: "region.example.com", Value: "eu"}}
 	if diff := cmp.Diff(claims, mc.Status.ClusterClaims); diff != "" {
 		t.Errorf("claims (-want +got):\n%s", diff)
@@ -131,8 +98,8 @@ func joinsAndReports(t *testing.T, h *hub) {
 	if mc.Status.Version.Kubernetes == "" {
 		t.Error("the version is not reported")
 	}
-	if len(h.csrs("joins")) != 1 {
-		t.Errorf("%d requests were made, want 1", len(h.csrs("joins")))
+	if len(h.ListRequests("joins")) != 1 {
+		t.Errorf("%d requests were made, want 1", len(h.ListRequests("joins")))
 	}
 	mu.Lock()
 	defer mu.Unlock()
@@ -145,7 +112,7 @@ func checkRequest(t *testing.T, csr *certificatesv1.CertificateSigningRequest, c
 	t.Helper()
 	block, _ := pem.Decode(csr.Spec.Request)
 	request, err := x509.ParseCertificateRequest(block.Bytes)
-	must(t, err)
+	expect.NoError(t, err)
 	if want := "system:open-cluster-management:" + cluster + ":"; len(request.Subject.CommonName) != len(want)+5 {
 		t.Errorf("common name %q, want %sxxxxx", request.Subject.CommonName, want)
 	}
@@ -161,225 +128,247 @@ func checkRequest(t *testing.T, csr *certificatesv1.CertificateSigningRequest, c
 	}
 }
 
-func makesUpAName(t *testing.T, h *hub) {
-	at := h.home("nameless")
-	h.setBootstrap("nameless", h.bootstrap("bootstrap-nameless", "bootstrap"))
+func TestAgentWithoutANameMakesOneUp(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	at := h.MakeHome("nameless")
+	h.SetBootstrap("nameless", h.BootstrapConfig("bootstrap-nameless", "bootstrap"))
 	unnamed := func(o *agent.PullAgentOptions) { o.ClusterName = "" }
-	r := h.run(at, unnamed)
+	r := h.RunAgent(at, unnamed)
 	var pending *corev1.Secret
-	h.await("the name", func() (string, bool) {
-		pending = h.secret("nameless", join.PendingSecret)
+	h.AwaitState("the name", func() (string, bool) {
+		pending = h.ReadSecret("nameless", join.PendingSecret)
 		return "", pending != nil && len(pending.Data) > 0
 	})
 	name := string(pending.Data["cluster-name"])
-	h.awaitCSR(name)
-	r.stop()
-	h.run(at, unnamed)
-	h.sign(h.awaitCSR(name), -time.Minute, time.Hour)
-	h.accept(name)
-	h.awaitAvailable(name)
+	h.AwaitRequest(name)
+	r.Stop()
+	h.RunAgent(at, unnamed)
+	h.SignRequest(h.AwaitRequest(name), -time.Minute, time.Hour)
+	h.AcceptCluster(name)
+	h.AwaitAvailable(name)
 }
 
-func survivesAKill(t *testing.T, h *hub) {
-	at := h.home("killed")
-	h.setBootstrap("killed", h.bootstrap("bootstrap-killed", "bootstrap"))
-	r := h.run(at, nil)
-	csr := h.awaitCSR("killed")
+func TestAgentKilledInTheHandshakeGoesOnWhereItWas(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	at := h.MakeHome("killed")
+	h.SetBootstrap("killed", h.BootstrapConfig("bootstrap-killed", "bootstrap"))
+	r := h.RunAgent(at, nil)
+	csr := h.AwaitRequest("killed")
 	for range 3 {
-		r.stop()
-		r = h.run(at, nil)
-		h.awaitReason("killed", operatorv1.JoinReasonWaitingForCSRApproval)
+		r.Stop()
+		r = h.RunAgent(at, nil)
+		h.AwaitReason("killed", operatorv1.JoinReasonWaitingForCSRApproval)
 	}
-	r.stop()
-	h.sign(csr, -time.Minute, time.Hour)
-	h.accept("killed")
-	r = h.run(at, nil)
-	h.awaitAvailable("killed")
-	if n := len(h.csrs("killed")); n != 1 {
+	r.Stop()
+	h.SignRequest(csr, -time.Minute, time.Hour)
+	h.AcceptCluster("killed")
+	r = h.RunAgent(at, nil)
+	h.AwaitAvailable("killed")
+	if n := len(h.ListRequests("killed")); n != 1 {
 		t.Errorf("%d requests were made, want 1", n)
 	}
-	r.stop()
-	before := h.secret("killed", join.HubSecret)
-	h.run(at, nil)
-	h.awaitReason("killed", operatorv1.JoinReasonJoined)
-	if after := h.secret("killed", join.HubSecret); after.ResourceVersion != before.ResourceVersion {
+	r.Stop()
+	before := h.ReadSecret("killed", join.HubSecret)
+	h.RunAgent(at, nil)
+	h.AwaitReason("killed", operatorv1.JoinReasonJoined)
+	if after := h.ReadSecret("killed", join.HubSecret); after.ResourceVersion != before.ResourceVersion {
 		t.Error("an agent that has a credential wrote it again")
 	}
 }
 
-func joinsWithoutWatch(t *testing.T, h *hub) {
-	at := h.home("strict")
-	h.setBootstrap("strict", h.bootstrap("bootstrap-strict", "bootstrap-strict"))
-	h.run(at, nil)
-	h.sign(h.awaitCSR("strict"), -time.Minute, time.Hour)
-	h.accept("strict")
-	h.awaitAvailable("strict")
+func TestStrictBootstrapProfileIsEnough(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	at := h.MakeHome("strict")
+	h.SetBootstrap("strict", h.BootstrapConfig("bootstrap-strict", "bootstrap-strict"))
+	h.RunAgent(at, nil)
+	h.SignRequest(h.AwaitRequest("strict"), -time.Minute, time.Hour)
+	h.AcceptCluster("strict")
+	h.AwaitAvailable("strict")
 }
 
-func renewsInPlace(t *testing.T, h *hub) {
-	at := h.home("renews")
-	h.setBootstrap("renews", h.bootstrap("bootstrap-renews", "bootstrap"))
-	h.run(at, nil)
-	first := h.awaitCSR("renews")
+func TestCertificateIsRenewedInPlace(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	at := h.MakeHome("renews")
+	h.SetBootstrap("renews", h.BootstrapConfig("bootstrap-renews", "bootstrap"))
+	h.RunAgent(at, nil)
+	first := h.AwaitRequest("renews")
 	// Due for renewal after a second or so, valid for four.
-	h.sign(first, -12*time.Second, 4*time.Second)
-	h.accept("renews")
-	h.awaitAvailable("renews")
-	old := h.secret("renews", join.HubSecret)
-	second := h.awaitCSR("renews")
+	h.SignRequest(first, -12*time.Second, 4*time.Second)
+	h.AcceptCluster("renews")
+	h.AwaitAvailable("renews")
+	old := h.ReadSecret("renews", join.HubSecret)
+	second := h.AwaitRequest("renews")
 	if user := second.Spec.Username; user[:len(user)-5] != "system:open-cluster-management:renews:" {
 		t.Errorf("the renewal was asked for by %q, want the agent itself", user)
 	}
-	h.sign(second, -time.Minute, time.Hour)
-	h.await("the new certificate", func() (string, bool) {
-		return "the old one", string(h.secret("renews", join.HubSecret).Data["tls.crt"]) != string(old.Data["tls.crt"])
+	h.SignRequest(second, -time.Minute, time.Hour)
+	h.AwaitState("the new certificate", func() (string, bool) {
+		return "the old one", string(h.ReadSecret("renews", join.HubSecret).Data["tls.crt"]) != string(old.Data["tls.crt"])
 	})
-	h.await("the condition", func() (string, bool) {
-		mc := h.cluster("renews")
+	h.AwaitState("the condition", func() (string, bool) {
+		mc := h.ReadCluster("renews")
 		return fmt.Sprint(mc.Status.Conditions), meta.IsStatusConditionTrue(mc.Status.Conditions, clusterv1.ManagedClusterConditionClusterCertificateRotated)
 	})
-	if again := h.secret("renews", join.HubSecret); string(again.Data["agent-name"]) != string(old.Data["agent-name"]) {
+	if again := h.ReadSecret("renews", join.HubSecret); string(again.Data["agent-name"]) != string(old.Data["agent-name"]) {
 		t.Error("the renewal changed the name of the agent")
 	}
 	time.Sleep(4 * time.Second) // until the old certificate is no good
 	patch := `{"spec":{"leaseDurationSeconds":61}}`
 	before := renewTime(t, h, "renews")
 	mc := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "renews"}}
-	must(t, h.client.Patch(t.Context(), mc, client.RawPatch("application/merge-patch+json", []byte(patch))))
-	h.await("a heartbeat with the new certificate", func() (string, bool) {
+	expect.NoError(t, h.Client.Patch(t.Context(), mc, client.RawPatch("application/merge-patch+json", []byte(patch))))
+	h.AwaitState("a heartbeat with the new certificate", func() (string, bool) {
 		return "", renewTime(t, h, "renews").After(before.Time)
 	})
 }
 
-func renewTime(t *testing.T, h *hub, cluster string) metav1.MicroTime {
+func renewTime(t *testing.T, h hub, cluster string) metav1.MicroTime {
 	t.Helper()
 	lease := &coordinationv1.Lease{}
-	must(t, h.client.Get(t.Context(), client.ObjectKey{Namespace: cluster, Name: clusterv1.LeaseName}, lease))
+	expect.NoError(t, h.Client.Get(t.Context(), client.ObjectKey{Namespace: cluster, Name: clusterv1.LeaseName}, lease))
 	if lease.Spec.RenewTime == nil {
 		return metav1.MicroTime{}
 	}
 	return *lease.Spec.RenewTime
 }
 
-func replacesAnExpiredCertificate(t *testing.T, h *hub) {
-	at, r := h.joined("expired", nil)
-	r.stop()
-	csr := h.csrs("expired")[0]
+func TestExpiredCertificateIsReplacedByBootstrapping(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	at, r := h.JoinCluster("expired", nil)
+	r.Stop()
+	csr := h.ListRequests("expired")[0]
 	block, _ := pem.Decode(csr.Spec.Request)
 	request, err := x509.ParseCertificateRequest(block.Bytes)
-	must(t, err)
-	secret := h.secret("expired", join.HubSecret)
-	secret.Data["tls.crt"] = h.issue(request.Subject, request.PublicKey, -2*time.Hour, -time.Hour)
-	must(t, h.client.Update(t.Context(), secret))
+	expect.NoError(t, err)
+	secret := h.ReadSecret("expired", join.HubSecret)
+	secret.Data["tls.crt"] = h.IssueCertificate(request.Subject, request.PublicKey, -2*time.Hour, -time.Hour)
+	expect.NoError(t, h.Client.Update(t.Context(), secret))
 	agentName := string(secret.Data["agent-name"])
-	h.run(at, nil)
-	h.sign(h.awaitCSR("expired"), -time.Minute, time.Hour)
-	h.awaitReason("expired", operatorv1.JoinReasonJoined)
-	h.await("the new certificate", func() (string, bool) {
-		pair, err := tls.X509KeyPair(h.secret("expired", join.HubSecret).Data["tls.crt"], h.secret("expired", join.HubSecret).Data["tls.key"])
+	h.RunAgent(at, nil)
+	h.SignRequest(h.AwaitRequest("expired"), -time.Minute, time.Hour)
+	h.AwaitReason("expired", operatorv1.JoinReasonJoined)
+	h.AwaitState("the new certificate", func() (string, bool) {
+		pair, err := tls.X509KeyPair(h.ReadSecret("expired", join.HubSecret).Data["tls.crt"], h.ReadSecret("expired", join.HubSecret).Data["tls.key"])
 		return fmt.Sprint(err), err == nil && pair.Leaf.NotAfter.After(time.Now())
 	})
-	if got := string(h.secret("expired", join.HubSecret).Data["agent-name"]); got != agentName {
+	if got := string(h.ReadSecret("expired", join.HubSecret).Data["agent-name"]); got != agentName {
 		t.Errorf("the agent's name is %q now, want %q", got, agentName)
 	}
 }
 
-func followsTheBootstrapKubeconfig(t *testing.T, h *hub) {
-	_, _ = h.joined("follows", nil)
-	other := h.bootstrap("bootstrap-follows", "bootstrap")
+func TestAnotherBootstrapKubeconfigIsFollowed(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	_, _ = h.JoinCluster("follows", nil)
+	other := h.BootstrapConfig("bootstrap-follows", "bootstrap")
 	other.Clusters["hub-2"] = other.Clusters["hub"]
 	other.Contexts["c"].Cluster = "hub-2"
-	h.setBootstrap("follows", other)
-	h.sign(h.awaitCSR("follows"), -time.Minute, time.Hour)
-	h.await("the new kubeconfig", func() (string, bool) {
-		kubeconfig := string(h.secret("follows", join.HubSecret).Data["kubeconfig"])
+	h.SetBootstrap("follows", other)
+	h.SignRequest(h.AwaitRequest("follows"), -time.Minute, time.Hour)
+	h.AwaitState("the new kubeconfig", func() (string, bool) {
+		kubeconfig := string(h.ReadSecret("follows", join.HubSecret).Data["kubeconfig"])
 		return kubeconfig, strings.Contains(kubeconfig, "hub-2")
 	})
-	h.awaitReason("follows", operatorv1.JoinReasonJoined)
+	h.AwaitReason("follows", operatorv1.JoinReasonJoined)
 }
 
-func comesBackAfterDenial(t *testing.T, h *hub) {
-	h.joined("denied", nil)
-	h.awaitReason("denied", operatorv1.JoinReasonJoined)
-	h.deny("denied")
-	contains(t, h.awaitReason("denied", operatorv1.JoinReasonClusterDenied), "kubectl patch managedcluster denied")
-	h.accept("denied")
-	h.awaitReason("denied", operatorv1.JoinReasonJoined)
-	if n := len(h.csrs("denied")); n != 1 {
+func TestDeniedClusterComesBackWhenItIsAccepted(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.JoinCluster("denied", nil)
+	h.AwaitReason("denied", operatorv1.JoinReasonJoined)
+	h.DenyCluster("denied")
+	expect.TextHas(t, h.AwaitReason("denied", operatorv1.JoinReasonClusterDenied), "kubectl patch managedcluster denied")
+	h.AcceptCluster("denied")
+	h.AwaitReason("denied", operatorv1.JoinReasonJoined)
+	if n := len(h.ListRequests("denied")); n != 1 {
 		t.Errorf("%d requests were made, want 1", n)
 	}
 }
 
-func staysAwayAfterDeletion(t *testing.T, h *hub) {
-	at, r := h.joined("deleted", nil)
-	h.awaitReason("deleted", operatorv1.JoinReasonJoined)
-	must(t, h.client.Delete(t.Context(), h.cluster("deleted")))
-	h.awaitReason("deleted", operatorv1.JoinReasonClusterDeleted)
-	r.stop()
-	h.run(at, nil)
+func TestDeletedClusterStaysAway(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	at, r := h.JoinCluster("deleted", nil)
+	h.AwaitReason("deleted", operatorv1.JoinReasonJoined)
+	expect.NoError(t, h.Client.Delete(t.Context(), h.ReadCluster("deleted")))
+	h.AwaitReason("deleted", operatorv1.JoinReasonClusterDeleted)
+	r.Stop()
+	h.RunAgent(at, nil)
 	time.Sleep(time.Second) // a wrong agent would have created it again by now
-	if h.cluster("deleted") != nil {
+	if h.ReadCluster("deleted") != nil {
 		t.Fatal("the agent created the ManagedCluster again")
 	}
-	h.setBootstrap("deleted", h.bootstrap("another-deleted", "bootstrap"))
-	h.awaitCluster("deleted")
+	h.SetBootstrap("deleted", h.BootstrapConfig("another-deleted", "bootstrap"))
+	h.AwaitCluster("deleted")
 	h.joinsAsAnother("deleted")
 }
 
-// joinsAgainForAnotherCluster is about an agent whose ManagedCluster somebody
+// TestAnotherClusterOfItsNameNeedsAnotherCertificate is about an agent whose ManagedCluster somebody
 // deleted and created again, on a hub that does not let its certificate in.
-func joinsAgainForAnotherCluster(t *testing.T, h *hub) {
-	h.joined("recreated", nil)
-	h.awaitReason("recreated", operatorv1.JoinReasonJoined)
-	must(t, h.client.Delete(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "recreated", Name: "registration"}}))
-	must(t, h.client.Delete(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "managedcluster:recreated"}}))
-	must(t, h.client.Delete(t.Context(), h.cluster("recreated")))
-	must(t, h.client.Create(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "recreated"}}))
+func TestAnotherClusterOfItsNameNeedsAnotherCertificate(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.JoinCluster("recreated", nil)
+	h.AwaitReason("recreated", operatorv1.JoinReasonJoined)
+	expect.NoError(t, h.Client.Delete(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "recreated", Name: "registration"}}))
+	expect.NoError(t, h.Client.Delete(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "managedcluster:recreated"}}))
+	expect.NoError(t, h.Client.Delete(t.Context(), h.ReadCluster("recreated")))
+	expect.NoError(t, h.Client.Create(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "recreated"}}))
 	h.joinsAsAnother("recreated")
 }
 
 // joinsAsAnother waits for the request of an agent that has joined before, answers
 // it, and checks that it is not for the agent that it was: others may have the
 // certificate of that one.
-func (h *hub) joinsAsAnother(name string) {
-	h.t.Helper()
-	before := string(h.secret(name, join.HubSecret).Data[join.KeyAgentName])
-	h.sign(h.awaitCSR(name), -time.Minute, time.Hour)
-	h.accept(name)
-	h.awaitAvailable(name)
-	h.awaitReason(name, operatorv1.JoinReasonJoined)
-	if after := string(h.secret(name, join.HubSecret).Data[join.KeyAgentName]); after == before || after == "" {
-		h.t.Errorf("the agent %q joins again as %q", before, after)
+func (h hub) joinsAsAnother(name string) {
+	h.T.Helper()
+	before := string(h.ReadSecret(name, join.HubSecret).Data[join.KeyAgentName])
+	h.SignRequest(h.AwaitRequest(name), -time.Minute, time.Hour)
+	h.AcceptCluster(name)
+	h.AwaitAvailable(name)
+	h.AwaitReason(name, operatorv1.JoinReasonJoined)
+	if after := string(h.ReadSecret(name, join.HubSecret).Data[join.KeyAgentName]); after == before || after == "" {
+		h.T.Errorf("the agent %q joins again as %q", before, after)
 	}
 }
 
-func waitsAfterADeniedRequest(t *testing.T, h *hub) {
-	at := h.home("refused")
-	h.setBootstrap("refused", h.bootstrap("bootstrap-refused", "bootstrap"))
-	h.run(at, nil)
-	csr := h.awaitCSR("refused")
-	h.answer(csr, certificatesv1.CertificateDenied)
-	contains(t, h.awaitReason("refused", operatorv1.JoinReasonCSRDenied), "as the test wants it", "kubectl delete csr "+csr.Name)
-	must(t, h.client.Delete(t.Context(), csr))
-	h.sign(h.awaitCSR("refused"), -time.Minute, time.Hour)
-	h.accept("refused")
-	h.awaitAvailable("refused")
+func TestDeniedRequestWaitsForItsDeletion(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	at := h.MakeHome("refused")
+	h.SetBootstrap("refused", h.BootstrapConfig("bootstrap-refused", "bootstrap"))
+	h.RunAgent(at, nil)
+	csr := h.AwaitRequest("refused")
+	h.AnswerRequest(csr, certificatesv1.CertificateDenied)
+	expect.TextHas(t, h.AwaitReason("refused", operatorv1.JoinReasonCSRDenied), "as the test wants it", "kubectl delete csr "+csr.Name)
+	expect.NoError(t, h.Client.Delete(t.Context(), csr))
+	h.SignRequest(h.AwaitRequest("refused"), -time.Minute, time.Hour)
+	h.AcceptCluster("refused")
+	h.AwaitAvailable("refused")
 }
 
-// asksBesideOthers has somebody who may ask to join make requests in the name of the cluster.
-func asksBesideOthers(t *testing.T, h *hub) {
-	at := h.home("flood")
-	h.setBootstrap("flood", h.bootstrap("bootstrap-flood", "bootstrap"))
+// TestFloodOfRequestsIsNotAddedTo has somebody who may ask to join make requests in the name of the cluster.
+func TestFloodOfRequestsIsNotAddedTo(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	at := h.MakeHome("flood")
+	h.SetBootstrap("flood", h.BootstrapConfig("bootstrap-flood", "bootstrap"))
 	others := map[string]bool{}
 	for i := range clusterv1.CSRsPerAgentMax {
 		csr := someRequest(t, fmt.Sprintf("flood-%d", i), "flood")
-		must(t, h.client.Create(t.Context(), csr))
+		expect.NoError(t, h.Client.Create(t.Context(), csr))
 		others[csr.Name] = true
 	}
-	h.run(at, nil)
+	h.RunAgent(at, nil)
 	var own *certificatesv1.CertificateSigningRequest
-	h.await("the request of the agent beside those of others", func() (string, bool) {
-		list := h.csrs("flood")
+	h.AwaitState("the request of the agent beside those of others", func() (string, bool) {
+		list := h.ListRequests("flood")
 		for i := range list {
 			if !others[list[i].Name] {
 				own = &list[i]
@@ -387,10 +376,12 @@ func asksBesideOthers(t *testing.T, h *hub) {
 		}
 		return fmt.Sprintf("%d requests", len(list)), own != nil
 	})
-	h.sign(own, -time.Minute, time.Hour)
+	h.SignRequest(own, -time.Minute, time.Hour)
 }
 
-func leavesATakenNameAlone(t *testing.T, h *hub) {
+func TestTakenNameIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
 	cases := map[string]*clusterv1.ManagedCluster{
 		"taken-uid": {ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{clusterv1.AnnotationClusterUID: "of-another-cluster"}}},
 		"taken-heard": {Status: clusterv1.ManagedClusterStatus{Conditions: []metav1.Condition{
@@ -407,28 +398,30 @@ func leavesATakenNameAlone(t *testing.T, h *hub) {
 	for name, mc := range cases {
 		status := mc.Status
 		mc.Name = name
-		must(t, h.client.Create(t.Context(), mc))
+		expect.NoError(t, h.Client.Create(t.Context(), mc))
 		mc.Status = status
 		if len(status.Conditions) > 0 {
-			must(t, h.client.Status().Update(t.Context(), mc))
+			expect.NoError(t, h.Client.Status().Update(t.Context(), mc))
 		}
-		at := h.home(name)
-		h.setBootstrap(name, h.bootstrap("bootstrap-"+name, "bootstrap"))
-		h.run(at, nil)
-		h.awaitReason(name, operatorv1.JoinReasonClusterNameTaken)
-		if n := len(h.csrs(name)); n != 0 {
+		at := h.MakeHome(name)
+		h.SetBootstrap(name, h.BootstrapConfig("bootstrap-"+name, "bootstrap"))
+		h.RunAgent(at, nil)
+		h.AwaitReason(name, operatorv1.JoinReasonClusterNameTaken)
+		if n := len(h.ListRequests(name)); n != 0 {
 			t.Errorf("%s: the agent asked for a certificate", name)
 		}
 	}
-	must(t, h.client.Delete(t.Context(), h.cluster("taken-uid")))
-	h.awaitCSR("taken-uid")
+	expect.NoError(t, h.Client.Delete(t.Context(), h.ReadCluster("taken-uid")))
+	h.AwaitRequest("taken-uid")
 }
 
-func tellsBootstrapProblems(t *testing.T, h *hub) {
-	at := h.home("problems")
-	h.run(at, nil)
+func TestProblemsWithTheBootstrapKubeconfigAreTold(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	at := h.MakeHome("problems")
+	h.RunAgent(at, nil)
 	set := func(change func(user, server *string, ca *[]byte)) {
-		kubeconfig := h.bootstrap("bootstrap-problems", "bootstrap")
+		kubeconfig := h.BootstrapConfig("bootstrap-problems", "bootstrap")
 		user, server, ca := "", kubeconfig.Clusters["hub"].Server, kubeconfig.Clusters["hub"].CertificateAuthorityData
 		change(&user, &server, &ca)
 		kubeconfig.Clusters["hub"].Server, kubeconfig.Clusters["hub"].CertificateAuthorityData = server, ca
@@ -438,61 +431,65 @@ func tellsBootstrapProblems(t *testing.T, h *hub) {
 			kubeconfig.AuthInfos["u"].ClientCertificateData, kubeconfig.AuthInfos["u"].ClientKeyData = nil, nil
 			kubeconfig.AuthInfos["u"].Token = "expired"
 		default:
-			other := h.bootstrap(user, "")
+			other := h.BootstrapConfig(user, "")
 			kubeconfig.AuthInfos["u"] = other.AuthInfos["u"]
 		}
-		h.setBootstrap("problems", kubeconfig)
+		h.SetBootstrap("problems", kubeconfig)
 	}
 	stranger := httptest.NewTLSServer(nil)
 	defer stranger.Close()
 	strangerCA := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: stranger.Certificate().Raw})
-	must(t, h.client.Create(t.Context(), &corev1.Secret{
+	expect.NoError(t, h.Client.Create(t.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "problems", Name: join.BootstrapSecret},
 		Data:       map[string][]byte{"kubeconfig": []byte("clusters: [")},
 	}))
-	h.awaitReason("problems", operatorv1.JoinReasonBootstrapSecretMalformed)
+	h.AwaitReason("problems", operatorv1.JoinReasonBootstrapSecretMalformed)
 	set(func(user, _ *string, _ *[]byte) { *user = "token" })
-	h.awaitReason("problems", operatorv1.JoinReasonBootstrapUnauthorized)
+	h.AwaitReason("problems", operatorv1.JoinReasonBootstrapUnauthorized)
 	set(func(user, _ *string, _ *[]byte) { *user = "nobody-in-particular" })
-	h.awaitReason("problems", operatorv1.JoinReasonBootstrapForbidden)
+	h.AwaitReason("problems", operatorv1.JoinReasonBootstrapForbidden)
 	set(func(_, _ *string, ca *[]byte) { *ca = strangerCA })
-	h.awaitReason("problems", operatorv1.JoinReasonHubCertificateUntrusted)
+	h.AwaitReason("problems", operatorv1.JoinReasonHubCertificateUntrusted)
 	set(func(_, server *string, _ *[]byte) { *server = "https://127.0.0.1:1" })
-	h.awaitReason("problems", operatorv1.JoinReasonHubUnreachable)
+	h.AwaitReason("problems", operatorv1.JoinReasonHubUnreachable)
 	set(func(_, _ *string, _ *[]byte) {})
-	h.sign(h.awaitCSR("problems"), -time.Minute, time.Hour)
-	h.accept("problems")
-	h.awaitAvailable("problems")
+	h.SignRequest(h.AwaitRequest("problems"), -time.Minute, time.Hour)
+	h.AcceptCluster("problems")
+	h.AwaitAvailable("problems")
 }
 
-func keepsTheSpec(t *testing.T, h *hub) {
+func TestLabelsAndClientConfigsAreKept(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
 	with := func(labels map[string]string) func(*agent.PullAgentOptions) {
 		return func(o *agent.PullAgentOptions) {
 			o.Labels = labels
 			o.ClientConfigs = []clusterv1.ClientConfig{{URL: "https://member:6443", CABundle: []byte("ca")}}
 		}
 	}
-	at, r := h.joined("spec", with(map[string]string{"a": "1", "b": "2", clusterv1.LabelClusterSet: "s"}))
-	mc := h.cluster("spec")
+	at, r := h.JoinCluster("spec", with(map[string]string{"a": "1", "b": "2", clusterv1.LabelClusterSet: "s"}))
+	mc := h.ReadCluster("spec")
 	if diff := cmp.Diff(map[string]string{"a": "1", "b": "2", clusterv1.LabelClusterSet: "s"}, mc.Labels); diff != "" {
 		t.Errorf("labels after joining (-want +got):\n%s", diff)
 	}
-	r.stop()
-	mc = h.cluster("spec")
+	r.Stop()
+	mc = h.ReadCluster("spec")
 	mc.Labels["a"], mc.Labels["theirs"] = "changed", "kept"
 	mc.Spec.ManagedClusterClientConfigs = nil
-	must(t, h.client.Update(t.Context(), mc))
-	h.run(at, with(map[string]string{"a": "1", "c": "3"}))
+	expect.NoError(t, h.Client.Update(t.Context(), mc))
+	h.RunAgent(at, with(map[string]string{"a": "1", "c": "3"}))
 	want := map[string]string{"a": "1", "c": "3", "theirs": "kept", clusterv1.LabelClusterSet: "s"}
-	h.await("the labels and the address", func() (string, bool) {
-		mc := h.cluster("spec")
+	h.AwaitState("the labels and the address", func() (string, bool) {
+		mc := h.ReadCluster("spec")
 		return fmt.Sprint(mc.Labels, mc.Spec), cmp.Equal(want, mc.Labels) && len(mc.Spec.ManagedClusterClientConfigs) == 1 &&
 			mc.Annotations[clusterspec.AnnotationLabels] == "a,c"
 	})
 }
 
-// leavesWithheldLabels has a hub that lets its agents change one label, and then another.
-func leavesWithheldLabels(t *testing.T, h *hub) {
+// TestLabelsThatTheHubWithholdsAreLeftAndTold has a hub that lets its agents change one label, and then another.
+func TestLabelsThatTheHubWithholdsAreLeftAndTold(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
 	with := func(labels map[string]string) func(*agent.PullAgentOptions) {
 		return func(o *agent.PullAgentOptions) {
 			o.Labels = labels
@@ -501,20 +498,20 @@ func leavesWithheldLabels(t *testing.T, h *hub) {
 	}
 	allow := func(keys string) {
 		patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, fleetv1alpha1.AnnotationAgentLabels, keys)
-		must(t, h.client.Patch(t.Context(), h.cluster("withheld"), client.RawPatch("application/merge-patch+json", []byte(patch))))
+		expect.NoError(t, h.Client.Patch(t.Context(), h.ReadCluster("withheld"), client.RawPatch("application/merge-patch+json", []byte(patch))))
 	}
 	sees := func(what string, labels map[string]string, keys string, status metav1.ConditionStatus, message string) {
-		h.await(what, func() (string, bool) {
-			mc := h.cluster("withheld")
+		h.AwaitState(what, func() (string, bool) {
+			mc := h.ReadCluster("withheld")
 			withheld := meta.FindStatusCondition(mc.Status.Conditions, clusterv1.ManagedClusterConditionLabelsWithheld)
 			return fmt.Sprint(mc.Labels, mc.Annotations, withheld), cmp.Equal(labels, mc.Labels) && mc.Annotations[clusterspec.AnnotationLabels] == keys &&
 				withheld != nil && withheld.Status == status && strings.Contains(withheld.Message, message) && len(mc.Spec.ManagedClusterClientConfigs) == 1
 		})
 	}
-	at, r := h.joined("withheld", with(map[string]string{"env": "staging", "gone": "soon", "team": "shop"}))
-	r.stop()
+	at, r := h.JoinCluster("withheld", with(map[string]string{"env": "staging", "gone": "soon", "team": "shop"}))
+	r.Stop()
 	allow("team")
-	h.run(at, with(map[string]string{"env": "production", "team": "bank", "tier": "gold"}))
+	h.RunAgent(at, with(map[string]string{"env": "production", "team": "bank", "tier": "gold"}))
 	sees("what it may change to be changed, and the rest to be told", map[string]string{"env": "staging", "gone": "soon", "team": "bank"}, "gone,team",
 		metav1.ConditionTrue, `which the hub does not let clusters change: env, gone, tier. Change them here, or allow the keys in spec.agentLabels of ClusterConnection "withheld"`)
 	allow("*")
@@ -522,20 +519,22 @@ func leavesWithheldLabels(t *testing.T, h *hub) {
 		metav1.ConditionFalse, "the labels match the Klusterlet")
 }
 
-func keepsManagedNamespaces(t *testing.T, h *hub) {
-	h.joined("spaces", nil)
-	label := managednamespace.NamespaceLabelKey(strings.TrimSuffix(h.config.Host, "/"))
+func TestManagedNamespacesAreKept(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.JoinCluster("spaces", nil)
+	label := managednamespace.NamespaceLabelKey(strings.TrimSuffix(h.Config.Host, "/"))
 	setNamespaces := func(list ...clusterv1.ClusterSetManagedNamespaceConfig) {
-		h.await("the namespaces to be set", func() (string, bool) {
-			mc := h.cluster("spaces")
+		h.AwaitState("the namespaces to be set", func() (string, bool) {
+			mc := h.ReadCluster("spaces")
 			mc.Status.ManagedNamespaces = list
-			err := h.client.Status().Update(t.Context(), mc)
+			err := h.Client.Status().Update(t.Context(), mc)
 			return fmt.Sprint(err), err == nil
 		})
 	}
 	namespace := func() *corev1.Namespace {
 		ns := &corev1.Namespace{}
-		if err := h.client.Get(t.Context(), client.ObjectKey{Name: "managed-one"}, ns); client.IgnoreNotFound(err) != nil {
+		if err := h.Client.Get(t.Context(), client.ObjectKey{Name: "managed-one"}, ns); client.IgnoreNotFound(err) != nil {
 			t.Fatal(err)
 		}
 		return ns
@@ -543,11 +542,11 @@ func keepsManagedNamespaces(t *testing.T, h *hub) {
 	setNamespaces(clusterv1.ClusterSetManagedNamespaceConfig{
 		ManagedNamespaceConfig: clusterv1.ManagedNamespaceConfig{Name: "managed-one"}, ClusterSet: "s",
 	})
-	h.await("the namespace", func() (string, bool) { return fmt.Sprint(namespace().Labels), namespace().Labels[label] == "true" })
-	h.await("its condition", func() (string, bool) {
-		list := h.cluster("spaces").Status.ManagedNamespaces
+	h.AwaitState("the namespace", func() (string, bool) { return fmt.Sprint(namespace().Labels), namespace().Labels[label] == "true" })
+	h.AwaitState("its condition", func() (string, bool) {
+		list := h.ReadCluster("spaces").Status.ManagedNamespaces
 		return fmt.Sprint(list), len(list) == 1 && meta.IsStatusConditionTrue(list[0].Conditions, clusterv1.ManagedNamespaceConditionAvailable)
 	})
 	setNamespaces()
-	h.await("the label to be taken off", func() (string, bool) { return fmt.Sprint(namespace().Labels), namespace().Labels[label] == "false" })
+	h.AwaitState("the label to be taken off", func() (string, bool) { return fmt.Sprint(namespace().Labels), namespace().Labels[label] == "false" })
 }

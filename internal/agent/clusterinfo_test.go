@@ -20,37 +20,41 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/agent"
+	"github.com/capstan-io/capstan/internal/testing/expect"
+	"github.com/capstan-io/capstan/internal/testing/joining"
 )
 
 // node makes a node with 4 CPUs, of which pods may use 3.
-func (h *hub) node(name string, ready corev1.ConditionStatus, cordoned bool) {
-	h.t.Helper()
+func (h hub) node(name string, ready corev1.ConditionStatus, cordoned bool) {
+	h.T.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{Unschedulable: cordoned, ProviderID: "metal:///" + name}}
 	node.Labels = map[string]string{corev1.LabelTopologyZone: "zone-of-" + name, corev1.LabelTopologyRegion: "eu"}
-	must(h.t, h.client.Create(h.t.Context(), node))
+	expect.NoError(h.T, h.Client.Create(h.T.Context(), node))
 	node.Status.Capacity = corev1.ResourceList{"example.com/cpu": resource.MustParse("4")}
 	node.Status.Allocatable = corev1.ResourceList{"example.com/cpu": resource.MustParse("3")}
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}
-	must(h.t, h.client.Status().Update(h.t.Context(), node))
+	expect.NoError(h.T, h.Client.Status().Update(h.T.Context(), node))
 }
 
-func (h *hub) awaitConnection(name, what string, holds func(*fleetv1alpha1.ClusterConnectionStatus) bool) *fleetv1alpha1.ClusterConnection {
-	h.t.Helper()
+func (h hub) awaitConnection(name, what string, holds func(*fleetv1alpha1.ClusterConnectionStatus) bool) *fleetv1alpha1.ClusterConnection {
+	h.T.Helper()
 	connection := &fleetv1alpha1.ClusterConnection{}
-	h.await(what, func() (string, bool) {
-		must(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Name: name}, connection))
+	h.AwaitState(what, func() (string, bool) {
+		expect.NoError(h.T, h.Client.Get(h.T.Context(), client.ObjectKey{Name: name}, connection))
 		return fmt.Sprint(connection.Status), holds(&connection.Status)
 	})
 	return connection
 }
 
-func tellsWhatItHas(t *testing.T, h *hub) {
+func TestHubIsToldWhatTheClusterIsAndHas(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
 	h.node("ready", corev1.ConditionTrue, false)
 	h.node("cordoned", corev1.ConditionTrue, true)
 	h.node("broken", corev1.ConditionFalse, false)
-	h.joined("tells", func(o *agent.PullAgentOptions) { o.DiscoverEvery = time.Hour }) // definitions are followed all the same
+	h.JoinCluster("tells", func(o *agent.PullAgentOptions) { o.DiscoverEvery = time.Hour }) // definitions are followed all the same
 	// The agent gets along without a ClusterConnection, and uses one that comes.
-	must(t, h.client.Create(t.Context(), &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: "tells"}}))
+	expect.NoError(t, h.Client.Create(t.Context(), &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: "tells"}}))
 	cpu := func(list fleetv1alpha1.ResourceList) string {
 		quantity := list["example.com/cpu"]
 		return quantity.String()
@@ -60,8 +64,8 @@ func tellsWhatItHas(t *testing.T, h *hub) {
 			cpu(s.ResourceSummary.Capacity) == "12" && cpu(s.ResourceSummary.Allocatable) == "6"
 	})
 	system := &corev1.Namespace{}
-	must(t, h.client.Get(t.Context(), client.ObjectKey{Name: "kube-system"}, system))
-	if connection.Status.ID != string(system.UID) || connection.Status.KubernetesVersion != h.cluster("tells").Status.Version.Kubernetes {
+	expect.NoError(t, h.Client.Get(t.Context(), client.ObjectKey{Name: "kube-system"}, system))
+	if connection.Status.ID != string(system.UID) || connection.Status.KubernetesVersion != h.ReadCluster("tells").Status.Version.Kubernetes {
 		t.Errorf("id %q and version %q are told", connection.Status.ID, connection.Status.KubernetesVersion)
 	}
 	checkPlace(t, &connection.Status)
@@ -87,19 +91,19 @@ func tellsWhatItHas(t *testing.T, h *hub) {
 			}},
 		},
 	}
-	must(t, h.client.Create(t.Context(), definition))
+	expect.NoError(t, h.Client.Create(t.Context(), definition))
 	h.awaitConnection("tells", "a new kind", serves("tells.example.com/v1", "sails", "Sail"))
 	// What the hub mirrors changes the generation, and conditions are about that.
 	mirror := client.RawPatch("application/merge-patch+json", []byte(`{"cluster":{"uid":"uid"}}`))
-	must(t, h.client.Patch(t.Context(), connection, mirror))
+	expect.NoError(t, h.Client.Patch(t.Context(), connection, mirror))
 	generation := connection.Generation
 	h.awaitConnection("tells", "conditions about the new generation", func(s *fleetv1alpha1.ClusterConnectionStatus) bool {
 		return !slices.ContainsFunc(s.Conditions, func(c metav1.Condition) bool { return c.ObservedGeneration != generation })
 	})
 	// The identity is a claim, too, unless the cluster has one of that name, as
 	// another test gives it.
-	h.await("a claim that tells who the cluster is", func() (string, bool) {
-		claims := h.cluster("tells").Status.ClusterClaims
+	h.AwaitState("a claim that tells who the cluster is", func() (string, bool) {
+		claims := h.ReadCluster("tells").Status.ClusterClaims
 		return fmt.Sprint(claims), slices.ContainsFunc(claims, func(c clusterv1.ManagedClusterClaim) bool {
 			return c.Name == "id.k8s.io" && (c.Value == string(system.UID) || c.Value == "me")
 		})
@@ -114,26 +118,28 @@ func checkPlace(t *testing.T, s *fleetv1alpha1.ClusterConnectionStatus) {
 	}
 }
 
-func tellsOfAnotherName(t *testing.T, h *hub) {
-	h.joined("twin", nil)
+func TestClusterThatHasJoinedAlreadyIsToldSo(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.JoinCluster("twin", nil)
 	refuse := func() {
-		h.put(clusterRole("twin", false))
-		h.setAccepted("twin", metav1.ConditionFalse, clusterv1.ManagedClusterReasonAlreadyJoined)
+		h.PutRole(joining.AgentRole("twin", false))
+		h.SetAccepted("twin", metav1.ConditionFalse, clusterv1.ManagedClusterReasonAlreadyJoined)
 	}
 	refuse()
-	contains(t, h.awaitReason("twin", operatorv1.JoinReasonClusterAlreadyJoined), "twin")
-	h.accept("twin")
-	h.awaitReason("twin", operatorv1.JoinReasonJoined)
+	expect.TextHas(t, h.AwaitReason("twin", operatorv1.JoinReasonClusterAlreadyJoined), "twin")
+	h.AcceptCluster("twin")
+	h.AwaitReason("twin", operatorv1.JoinReasonJoined)
 
 	// It is told before the certificate, too.
-	at := h.home("another")
-	h.setBootstrap("another", h.bootstrap("bootstrap-another", "bootstrap"))
-	h.run(at, nil)
-	csr := h.awaitCSR("another")
-	h.setAccepts("another", true)
-	h.setAccepted("another", metav1.ConditionFalse, clusterv1.ManagedClusterReasonAlreadyJoined)
-	h.awaitReason("another", operatorv1.JoinReasonClusterAlreadyJoined)
-	h.sign(csr, -time.Minute, time.Hour)
-	h.accept("another")
-	h.awaitAvailable("another")
+	at := h.MakeHome("another")
+	h.SetBootstrap("another", h.BootstrapConfig("bootstrap-another", "bootstrap"))
+	h.RunAgent(at, nil)
+	csr := h.AwaitRequest("another")
+	h.SetAccepts("another", true)
+	h.SetAccepted("another", metav1.ConditionFalse, clusterv1.ManagedClusterReasonAlreadyJoined)
+	h.AwaitReason("another", operatorv1.JoinReasonClusterAlreadyJoined)
+	h.SignRequest(csr, -time.Minute, time.Hour)
+	h.AcceptCluster("another")
+	h.AwaitAvailable("another")
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // TestOnlyTheClusterSaysThatItHasNoIdentity has an agent ask for the identity of
@@ -60,9 +62,7 @@ func TestOnlyTheClusterSaysThatItHasNoIdentity(t *testing.T) {
 			}))
 			t.Cleanup(server.Close)
 			a, err := NewPullAgent(PullAgentOptions{Home: &rest.Config{Host: server.URL}, Member: &rest.Config{Host: server.URL}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			if id, err := a.clusterUID(t.Context()); err == nil {
 				t.Errorf("%s: the cluster is taken to be %q", test.reason, id)
 			}

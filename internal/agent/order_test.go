@@ -19,6 +19,7 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/connect"
 	"github.com/capstan-io/capstan/internal/agent/managednamespace"
 	"github.com/capstan-io/capstan/internal/cluster/fleet"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // hubOfOne lets a ManagedCluster c1 be listed and tells of writes.
@@ -60,15 +61,15 @@ func hubOfOne(t *testing.T) (url string, written <-chan struct{}) {
 func TestPartsWaitForTheCaches(t *testing.T) {
 	url, written := hubOfOne(t)
 	hub, err := connect.HubCluster(&rest.Config{Host: url}, "c1")
-	must(t, err)
+	expect.NoError(t, err)
 	member, err := connect.MemberCluster(&rest.Config{Host: url})
-	must(t, err)
+	expect.NoError(t, err)
 	failed := make(chan error, 10)
 	note := func(_ context.Context, err error) { failed <- err }
 	ctx, cancel := context.WithCancel(t.Context())
 	connection := &fleet.Connection{Name: "c1", HubHost: url, Hub: hub, Spoke: member}
-	must(t, (&clusterspec.SpecPart{Labels: map[string]string{"a": "b"}, Failed: note}).Engage(ctx, connection))
-	must(t, (&managednamespace.NamespacePart{Failed: note}).Engage(ctx, connection))
+	expect.NoError(t, (&clusterspec.SpecPart{Labels: map[string]string{"a": "b"}, Failed: note}).Engage(ctx, connection))
+	expect.NoError(t, (&managednamespace.NamespacePart{Failed: note}).Engage(ctx, connection))
 	time.Sleep(50 * time.Millisecond) // for parts that do not wait
 	if len(failed) > 0 {
 		t.Errorf("a part failed before the caches started: %v", <-failed)
@@ -77,9 +78,9 @@ func TestPartsWaitForTheCaches(t *testing.T) {
 	go func() { ended <- hub.Start(ctx) }()
 	select {
 	case <-written:
-	case <-time.After(patience):
+	case <-time.After(expect.Patience):
 		t.Error("the label was not written when the cache had synced")
 	}
 	cancel()
-	must(t, <-ended)
+	expect.NoError(t, <-ended)
 }

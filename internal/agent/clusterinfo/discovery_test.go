@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 const aggregatedApps = `{"kind":"APIGroupDiscoveryList","items":[{"metadata":{"name":"apps"},"versions":[
@@ -51,9 +52,7 @@ func discoveryOf(t *testing.T, s *server) *apiDiscovery {
 	front := httptest.NewServer(s)
 	t.Cleanup(front.Close)
 	d, err := newAPIDiscovery(&rest.Config{Host: front.URL}, front.Client())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return d
 }
 

@@ -20,14 +20,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 func codecOf(t testing.TB) *objectCodec {
 	t.Helper()
 	p, err := newObjectCodec()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return p
 }
 
@@ -84,12 +83,8 @@ func TestEveryFieldIsThereAgain(t *testing.T) {
 
 	packedWork, packedRecord := work.DeepCopy(), record.DeepCopy()
 	for range 2 { // the second does nothing
-		if err := p.compressWork(packedWork); err != nil {
-			t.Fatal(err)
-		}
-		if err := p.compressRecord(packedRecord); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, p.compressWork(packedWork))
+		expect.NoError(t, p.compressRecord(packedRecord))
 	}
 	if len(packedWork.Spec.Workload.Manifests)+len(packedWork.Status.Conditions)+len(packedRecord.Status.AppliedResources) != 0 {
 		t.Error("what is packed is there beside, too")
@@ -113,12 +108,8 @@ func TestEmptyObjectsAndOpenOnesStayWhatTheyAre(t *testing.T) {
 	if same, err := p.decompressRecord(record); same != record || err != nil {
 		t.Errorf("an open record became %v, %v", same, err)
 	}
-	if err := p.compressWork(work); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.compressRecord(record); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, p.compressWork(work))
+	expect.NoError(t, p.compressRecord(record))
 	if again, err := p.decompressWork(work); err != nil || !cmp.Equal(again, &workv1.ManifestWork{}) {
 		t.Errorf("an empty work became %v, %v", again, err)
 	}
@@ -145,9 +136,7 @@ func TestWhatWasNotPackedHereIsAnError(t *testing.T) {
 func cut(t *testing.T, p *objectCodec) string {
 	t.Helper()
 	work := workOf(3)
-	if err := p.compressWork(work); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, p.compressWork(work))
 	text := work.GetSelfLink()
 	return text[:len(text)/2]
 }
@@ -179,9 +168,7 @@ func TestAPackedWorkIsSmall(t *testing.T) {
 	p := codecOf(t)
 	for _, manifests := range []int{1, 100} {
 		work := workOf(manifests)
-		if err := p.compressWork(work); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, p.compressWork(work))
 		if size := len(work.GetSelfLink()) / manifests; size > manifestBytesMax {
 			t.Errorf("%d bytes for each of %d manifests", size, manifests)
 		}
@@ -220,16 +207,12 @@ func BenchmarkWork(b *testing.B) {
 	for _, manifests := range []int{1, 100} {
 		work := workOf(manifests)
 		packed := work.DeepCopy()
-		if err := p.compressWork(packed); err != nil {
-			b.Fatal(err)
-		}
+		expect.NoError(b, p.compressWork(packed))
 		b.Run(fmt.Sprintf("pack/%d", manifests), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				copied := *work
-				if err := p.compressWork(&copied); err != nil {
-					b.Fatal(err)
-				}
+				expect.NoError(b, p.compressWork(&copied))
 			}
 			b.ReportMetric(float64(len(packed.GetSelfLink()))/float64(manifests), "B/manifest")
 		})
@@ -249,18 +232,14 @@ func TestABombIsNotOpened(t *testing.T) {
 	p := codecOf(t)
 	var bomb strings.Builder
 	writer, err := flate.NewWriterDict(&bomb, level, p.dictionary)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	zeros := make([]byte, 1<<20)
 	for range 2 * contentMax / len(zeros) {
 		if _, err := writer.Write(zeros); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := writer.Close(); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, writer.Close())
 	work := &workv1.ManifestWork{}
 	work.SetSelfLink(contentMark + bomb.String())
 	if _, err := p.decompressWork(work); !errors.Is(err, errTooLarge) {

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 const (
@@ -32,18 +33,14 @@ const (
 func decoded[T any](t testing.TB, text string) *T {
 	t.Helper()
 	object := new(T)
-	if err := json.Unmarshal([]byte(text), object); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, json.Unmarshal([]byte(text), object))
 	return object
 }
 
 func shrinkerOf(t testing.TB) *shrinker {
 	t.Helper()
 	c, err := newShrinker()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return c
 }
 

@@ -9,13 +9,12 @@ import (
 	"testing"
 
 	"github.com/capstan-io/capstan/internal/kube/kubeconfig"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 func TestABootstrapKubeconfigDoesNotSendTheAgentsOwnFiles(t *testing.T) {
 	own := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(own, []byte("of the agent's pod"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, os.WriteFile(own, []byte("of the agent's pod"), 0o600))
 	const head = `{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}], `
 	for name, text := range map[string]string{
 		"a token": `clusters: [{name: c, cluster: {server: "https://evil.example.com"}}], users: [{name: u, user: {tokenFile: ` + own + `}}]}`,

@@ -21,15 +21,14 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/capstan-io/capstan/internal/server/certs"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 	"github.com/capstan-io/capstan/internal/testing/longkey"
 )
 
 func authority(t *testing.T, name string) *certs.CertificatePair {
 	t.Helper()
 	pair, err := certs.NewAuthority(name, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return pair
 }
 
@@ -37,13 +36,9 @@ func authority(t *testing.T, name string) *certs.CertificatePair {
 func serve(t *testing.T, signer *certs.CertificatePair, answer http.HandlerFunc) string {
 	t.Helper()
 	leaf, err := certs.NewServing(signer, []string{"127.0.0.1"}, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	pair, err := tls.X509KeyPair(leaf.CertPEM, leaf.KeyPEM)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	server := httptest.NewUnstartedServer(answer)
 	server.TLS = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequestClientCert}
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -60,13 +55,9 @@ func publishes(t *testing.T, bundle []byte, clusters ...string) http.HandlerFunc
 		config.Clusters[name] = &clientcmdapi.Cluster{Server: "https://elsewhere", CertificateAuthorityData: bundle}
 	}
 	kubeconfig, err := clientcmd.Write(*config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	body, err := json.Marshal(corev1.ConfigMap{Data: map[string]string{"kubeconfig": string(kubeconfig)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != publishedPath || len(r.TLS.PeerCertificates) > 0 || r.Header.Get("Authorization") != "" {
 			t.Errorf("%s was asked for, with %d certificates and Authorization %q", r.URL, len(r.TLS.PeerCertificates), r.Header.Get("Authorization"))
@@ -150,23 +141,15 @@ func TestAHubTakesAnotherCAOver(t *testing.T) {
 	before, after := authority(t, "old"), authority(t, "new")
 	ok := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }
 	own, err := certs.NewLeaf(before, certs.Leaf{User: "agent"}, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	certificate, err := tls.X509KeyPair(own.CertPEM, own.KeyPEM)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	hub, err := NewHubTransport(HubEndpoint{Server: serve(t, after, ok), CA: before.CertPEM}, certificate, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	defer hub.Close()
 	ask := func() error {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, hub.CurrentEndpoint().Server, http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		response, err := hub.RoundTrip(request)
 		if err == nil {
 			err = response.Body.Close()
@@ -179,9 +162,7 @@ func TestAHubTakesAnotherCAOver(t *testing.T) {
 	if err := hub.ReplaceCertificates([]byte("garbage"), certificate); err == nil {
 		t.Error("a CA that is none is taken over")
 	}
-	if err := hub.ReplaceCertificates(append(slices.Clone(before.CertPEM), after.CertPEM...), certificate); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, hub.ReplaceCertificates(append(slices.Clone(before.CertPEM), after.CertPEM...), certificate))
 	if err := ask(); err != nil {
 		t.Errorf("with both authorities: %v", err)
 	}

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -25,57 +24,55 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/agent/compressed"
 	"github.com/capstan-io/capstan/internal/agent/connect"
+	"github.com/capstan-io/capstan/internal/testing/env"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 const member = "m"
 
-// TestNobodyTakesACompressedWorkForAnEmptyOne: before, a Get through the
-// ordinary client returned a work without manifests, and no error.
-func TestNobodyTakesACompressedWorkForAnEmptyOne(t *testing.T) {
+// cachedWork is a work on a hub, and what an agent keeps of it. Nobody takes it for an empty one:
+// before, a Get through the ordinary client returned a work without manifests, and no error.
+type cachedWork struct {
+	hub   cluster.Cluster
+	works *compressed.ObjectStore[*workv1.ManifestWork]
+	work  *workv1.ManifestWork
+}
+
+// cachedWorks is the work of all tests.
+var cachedWorks = env.NewFixtures(servers, func(t testing.TB) cachedWork {
+	t.Helper()
 	_, config := servers.Start(t, func(e *envtest.Environment) {
 		e.CRDDirectoryPaths = []string{filepath.Join("..", "..", "..", "config", "crd")}
 	})
 	work := createWork(t, config)
 	hub := startHub(t, config)
 	works, err := compressed.NewWorkStore(hub.GetCache())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Run("the store and the client read all of it", func(t *testing.T) { testReadersOfWorks(t, hub, works, work) })
-	t.Run("the cache keeps it compressed", func(t *testing.T) { testWorksAreCompressed(t, works, work.Name) })
-	t.Run("the cache refuses to give it out", func(t *testing.T) { testCacheRefusesWorks(t, hub.GetCache(), client.ObjectKeyFromObject(work)) })
-}
+	expect.NoError(t, err)
+	return cachedWork{hub: hub, works: works, work: work}
+})
 
 // createWork creates a work with a manifest in the namespace of the member.
-func createWork(t *testing.T, config *rest.Config) *workv1.ManifestWork {
+func createWork(t testing.TB, config *rest.Config) *workv1.ManifestWork {
 	t.Helper()
 	scheme, err := connect.MemberScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	admin, err := client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: member, Name: "w"}}
 	work.Spec.Workload.Manifests = []workv1.Manifest{{RawExtension: runtime.RawExtension{
 		Raw: []byte(`{"apiVersion":"v1","data":{"a":"b"},"kind":"ConfigMap","metadata":{"name":"c","namespace":"default"}}`),
 	}}}
 	for _, object := range []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: member}}, work} {
-		if err := admin.Create(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, admin.Create(t.Context(), object))
 	}
 	return work
 }
 
 // startHub starts the hub's cache, until the test ends.
-func startHub(t *testing.T, config *rest.Config) cluster.Cluster {
+func startHub(t testing.TB, config *rest.Config) cluster.Cluster {
 	t.Helper()
 	hub, err := connect.HubCluster(config, member)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- hub.Start(ctx) }()
@@ -91,7 +88,9 @@ func startHub(t *testing.T, config *rest.Config) cluster.Cluster {
 	return hub
 }
 
-func testReadersOfWorks(t *testing.T, hub cluster.Cluster, works *compressed.ObjectStore[*workv1.ManifestWork], work *workv1.ManifestWork) {
+func TestTheStoreAndTheClientReadAllOfAWork(t *testing.T) {
+	cached := cachedWorks.ShareFixture(t)
+	hub, works, work := cached.hub, cached.works, cached.work
 	key := client.ObjectKeyFromObject(work)
 	read := map[string]func() (*workv1.ManifestWork, error){
 		"the store": func() (*workv1.ManifestWork, error) { return works.Get(t.Context(), key) },
@@ -122,18 +121,17 @@ func testReadersOfWorks(t *testing.T, hub cluster.Cluster, works *compressed.Obj
 	}
 }
 
-func testWorksAreCompressed(t *testing.T, works *compressed.ObjectStore[*workv1.ManifestWork], name string) {
-	informer, err := works.ObjectInformer(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+func TestTheCacheKeepsAWorkCompressed(t *testing.T) {
+	cached := cachedWorks.ShareFixture(t)
+	informer, err := cached.works.ObjectInformer(t.Context())
+	expect.NoError(t, err)
 	kept := make(chan any, 1)
 	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: func(obj any) { kept <- obj }}); err != nil {
 		t.Fatal(err)
 	}
 	select {
 	case item := <-kept:
-		if work, ok := item.(*workv1.ManifestWork); !ok || len(work.Spec.Workload.Manifests) > 0 || work.Name != name {
+		if work, ok := item.(*workv1.ManifestWork); !ok || len(work.Spec.Workload.Manifests) > 0 || work.Name != cached.work.Name {
 			t.Errorf("the cache keeps %v, want it compressed", item)
 		}
 	case <-time.After(time.Minute):
@@ -141,7 +139,9 @@ func testWorksAreCompressed(t *testing.T, works *compressed.ObjectStore[*workv1.
 	}
 }
 
-func testCacheRefusesWorks(t *testing.T, from cache.Cache, key client.ObjectKey) {
+func TestTheCacheRefusesToGiveAWorkOut(t *testing.T) {
+	cached := cachedWorks.ShareFixture(t)
+	from, key := cached.hub.GetCache(), client.ObjectKeyFromObject(cached.work)
 	for what, try := range map[string]func() error{
 		"a Get":  func() error { return from.Get(t.Context(), key, &workv1.ManifestWork{}) },
 		"a List": func() error { return from.List(t.Context(), &workv1.ManifestWorkList{}) },

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // hub has one lease, and counts what is asked of it.
@@ -71,9 +72,7 @@ func TestABeatIsOneWriteOfTheTime(t *testing.T) {
 	for n := 1; n <= 3; n++ {
 		clk.Step(time.Minute)
 		again, err := beats.renewLease(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		if h.reads != 1 || h.writes != n {
 			t.Errorf("after %d beats: %d reads and %d writes, want one read in all and one write each", n, h.reads, h.writes)
 		}

@@ -24,6 +24,7 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/connect"
 	"github.com/capstan-io/capstan/internal/cluster/fleet"
 	"github.com/capstan-io/capstan/internal/server/certs"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // hub is an API server whose certificate and bundle change, and an agent's view
@@ -65,13 +66,9 @@ func newHub(t *testing.T, signer *certs.CertificatePair) *hub {
 func (h *hub) sign(signer *certs.CertificatePair) {
 	h.t.Helper()
 	leaf, err := certs.NewServing(signer, []string{"127.0.0.1"}, time.Now())
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	expect.NoError(h.t, err)
 	pair, err := tls.X509KeyPair(leaf.CertPEM, leaf.KeyPEM)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	expect.NoError(h.t, err)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.serving = pair
@@ -118,20 +115,14 @@ func (h *hub) awaitTrust(authorities ...*certs.CertificatePair) {
 // authority of its API server.
 func TestAnAgentFollowsARotation(t *testing.T) {
 	before, err := certs.NewAuthority("old", time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	after, err := certs.NewAuthority("new", time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	h := newHub(t, before)
 	part := &AuthorityPart{Endpoint: h.present, Trust: h.trust, Every: 2 * time.Millisecond, Log: logr.Discard()}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	if err := part.Engage(ctx, &fleet.Connection{Name: "c1"}); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, part.Engage(ctx, &fleet.Connection{Name: "c1"}))
 	h.publish(before, after)
 	h.awaitTrust(before, after)
 	h.sign(after)

@@ -18,6 +18,7 @@ import (
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/registration/policy"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 func TestErrorsOfTheHubAreToldApart(t *testing.T) {
@@ -73,21 +74,15 @@ func TestARefusalByAWebhookIsNoMissingRole(t *testing.T) {
 
 func TestTheNameOfARequestFollowsFromItsKey(t *testing.T) {
 	a, err := newApplication(identity{Cluster: "c1", Agent: "abcde"}, "https://hub")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	stored, err := parsePending(pendingSecret("ns", a))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	was, is := a.requestName(), stored.requestName()
 	if was != is || len(was) != len("c1-")+csrSuffixLength {
 		t.Errorf("the request is named %q before and %q after storage", was, is)
 	}
 	csr, err := stored.buildCSR(0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	seen := policy.DecideRequest(policy.SigningRequest{
 		SignerName: csr.Spec.SignerName, Usages: csr.Spec.Usages, PEM: csr.Spec.Request, ClusterLabel: "c1",
 	}, policy.ClusterFacts{}, policy.AutoApproval{})
@@ -96,9 +91,7 @@ func TestTheNameOfARequestFollowsFromItsKey(t *testing.T) {
 		t.Errorf("the administrator of the hub sees the key %q, and the one of the cluster: %s", seen.Key, message)
 	}
 	other, err := newApplication(a.identity, "https://hub")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if !a.isOurs(csr) || other.isOurs(csr) {
 		t.Error("a request is ours if, and only if, it is for our key")
 	}

@@ -15,15 +15,14 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // TestOthersRequestsDoNotStopARenewal has a hub with requests in the name of the cluster,
 // which anybody can make who may ask to join.
 func TestOthersRequestsDoNotStopARenewal(t *testing.T) {
 	own, err := newApplication(identity{Cluster: "c", Agent: "one"}, "https://hub")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	cases := map[string]struct {
 		username string
 		requests int
@@ -39,15 +38,11 @@ func TestOthersRequestsDoNotStopARenewal(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			scheme := runtime.NewScheme()
-			if err := certificatesv1.AddToScheme(scheme); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, certificatesv1.AddToScheme(scheme))
 			var objects []client.Object
 			for i := range tc.requests {
 				request, err := own.buildCSR(0)
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.NoError(t, err)
 				request.Name, request.Spec.Username = fmt.Sprint("c-", i), tc.username
 				if tc.answered {
 					request.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateDenied}}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/capstan-io/capstan/internal/agent/connect"
 	"github.com/capstan-io/capstan/internal/server/certs"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // endpoints returns what makes endpoints with authorities, and these.
@@ -17,9 +18,7 @@ func endpoints(t *testing.T) (at func(names ...string) connect.HubEndpoint, bund
 	bundles = map[string][]byte{"": nil}
 	for _, name := range []string{"old", "new", "other"} {
 		pair, err := certs.NewAuthority(name, time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		bundles[name] = pair.CertPEM
 	}
 	at = func(names ...string) connect.HubEndpoint {

@@ -22,6 +22,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 func TestEachHubHasALabelThatKubernetesTakes(t *testing.T) {
@@ -55,9 +56,7 @@ type scene struct {
 func newScene(t *testing.T, namespaces ...client.Object) *scene {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), clusterv1.AddToScheme(scheme)); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, errors.Join(corev1.AddToScheme(scheme), clusterv1.AddToScheme(scheme)))
 	broken := func(object client.Object) error {
 		if object.GetName() != "broken" {
 			return nil
@@ -94,17 +93,13 @@ func (s *scene) wants(requests ...string) {
 			ClusterSet: set, ManagedNamespaceConfig: clusterv1.ManagedNamespaceConfig{Name: name},
 		})
 	}
-	if err := s.hub.Status().Update(s.Context(), cluster); err != nil {
-		s.Fatal(err)
-	}
+	expect.NoError(s, s.hub.Status().Update(s.Context(), cluster))
 }
 
 func (s *scene) read() *clusterv1.ManagedCluster {
 	s.Helper()
 	cluster := &clusterv1.ManagedCluster{}
-	if err := s.hub.Get(s.Context(), client.ObjectKey{Name: s.cluster}, cluster); err != nil {
-		s.Fatal(err)
-	}
+	expect.NoError(s, s.hub.Get(s.Context(), client.ObjectKey{Name: s.cluster}, cluster))
 	return cluster
 }
 
@@ -112,9 +107,7 @@ func (s *scene) read() *clusterv1.ManagedCluster {
 func (s *scene) namespaces() map[string]map[string]string {
 	s.Helper()
 	all := &corev1.NamespaceList{}
-	if err := s.member.List(s.Context(), all); err != nil {
-		s.Fatal(err)
-	}
+	expect.NoError(s, s.member.List(s.Context(), all))
 	found := map[string]map[string]string{}
 	for i := range all.Items {
 		found[all.Items[i].Name] = all.Items[i].Labels

@@ -17,6 +17,7 @@ import (
 	clusterv1alpha1 "github.com/capstan-io/capstan/apis/cluster/v1alpha1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/agent/work"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // TestAStreamOfClaimsIsToldAtAPace has a user of the member change a claim a hundred times,
@@ -28,14 +29,14 @@ func TestAStreamOfClaimsIsToldAtAPace(t *testing.T) {
 	l.join("c1")
 	l.says("c1", connected, fleetv1alpha1.ClusterConnectionReasonConnected)
 	scheme := runtime.NewScheme()
-	must(t, clusterv1alpha1.AddToScheme(scheme))
+	expect.NoError(t, clusterv1alpha1.AddToScheme(scheme))
 	member, err := client.New(l.member.config, client.Options{Scheme: scheme})
-	must(t, err)
+	expect.NoError(t, err)
 	claim := &clusterv1alpha1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: clusterv1alpha1.ClusterClaimSpec{Value: "first"}}
-	must(t, member.Create(t.Context(), claim))
+	expect.NoError(t, member.Create(t.Context(), claim))
 	told := func(ctx context.Context) string {
 		mc := &clusterv1.ManagedCluster{}
-		must(t, l.hub.client.Get(ctx, client.ObjectKey{Name: "c1"}, mc))
+		expect.NoError(t, l.hub.client.Get(ctx, client.ObjectKey{Name: "c1"}, mc))
 		for _, c := range mc.Status.ClusterClaims {
 			if c.Name == claim.Name {
 				return c.Value
@@ -52,7 +53,7 @@ func TestAStreamOfClaimsIsToldAtAPace(t *testing.T) {
 	for i := range changes {
 		before := told(t.Context())
 		claim.Spec.Value = fmt.Sprint(i)
-		must(t, member.Update(t.Context(), claim))
+		expect.NoError(t, member.Update(t.Context(), claim))
 		for begun := time.Now(); time.Since(begun) < patienceEach; time.Sleep(20 * time.Millisecond) {
 			if told(t.Context()) != before {
 				written++

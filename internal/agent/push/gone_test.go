@@ -15,6 +15,8 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/agent/work"
+	"github.com/capstan-io/capstan/internal/testing/expect"
+	"github.com/capstan-io/capstan/internal/testing/moods"
 )
 
 func TestWhatAProxyDoesNotFindIsNotForgotten(t *testing.T) {
@@ -25,8 +27,8 @@ func TestWhatAProxyDoesNotFindIsNotForgotten(t *testing.T) {
 		mood int32
 		says string // the reason of condition Connected meanwhile
 	}{
-		"gone": {moodGone, fleetv1alpha1.ClusterConnectionReasonUnreachable},
-		"half": {moodHalfGone, fleetv1alpha1.ClusterConnectionReasonConnected},
+		"gone": {moods.Gone, fleetv1alpha1.ClusterConnectionReasonUnreachable},
+		"half": {moods.HalfGone, fleetv1alpha1.ClusterConnectionReasonConnected},
 	} {
 		front := l.join(cluster)
 		l.says(cluster, connected, fleetv1alpha1.ClusterConnectionReasonConnected)
@@ -35,32 +37,32 @@ func TestWhatAProxyDoesNotFindIsNotForgotten(t *testing.T) {
 		}
 
 		// Everything is deleted while the proxy finds nothing.
-		front.mood.Store(c.mood)
-		front.cut() // watches begin anew, and are answered like all else
-		must(t, l.hub.client.DeleteAllOf(t.Context(), &workv1.ManifestWork{}, client.InNamespace(cluster)))
+		front.Mood.Store(c.mood)
+		front.CloseClientConnections() // watches begin anew, and are answered like all else
+		expect.NoError(t, l.hub.client.DeleteAllOf(t.Context(), &workv1.ManifestWork{}, client.InNamespace(cluster)))
 		l.eventually("the proxy to answer 404", func(context.Context) (string, bool) {
-			n := front.denied.Load()
+			n := front.Denied.Load()
 			return fmt.Sprint(n), n > 5*works
 		})
 		l.says(cluster, connected, c.says)
 		l.left(cluster, works)
 
 		// Back again, it has nothing left over.
-		front.mood.Store(moodWell)
-		front.cut()
+		front.Mood.Store(moods.Well)
+		front.CloseClientConnections()
 		l.eventually("all works of "+cluster+" to be gone", func(ctx context.Context) (string, bool) {
 			list := &workv1.ManifestWorkList{}
-			must(t, l.hub.client.List(ctx, list, client.InNamespace(cluster)))
+			expect.NoError(t, l.hub.client.List(ctx, list, client.InNamespace(cluster)))
 			return fmt.Sprint(len(list.Items)), len(list.Items) == 0
 		})
 		objects := &corev1.ConfigMapList{}
-		must(t, l.member.client.List(t.Context(), objects, client.MatchingLabels{workv1.LabelManaged: "true"}))
+		expect.NoError(t, l.member.client.List(t.Context(), objects, client.MatchingLabels{workv1.LabelManaged: "true"}))
 		records := &workv1.AppliedManifestWorkList{}
-		must(t, l.member.client.List(t.Context(), records))
+		expect.NoError(t, l.member.client.List(t.Context(), records))
 		if len(objects.Items)+len(records.Items) > 0 {
 			t.Errorf("%s: the works are gone, and the member still has %d objects and %d AppliedManifestWorks", cluster, len(objects.Items), len(records.Items))
 		}
-		must(t, l.hub.client.Delete(t.Context(), &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: cluster}}))
+		expect.NoError(t, l.hub.client.Delete(t.Context(), &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: cluster}}))
 	}
 }
 
@@ -68,7 +70,7 @@ func TestWhatAProxyDoesNotFindIsNotForgotten(t *testing.T) {
 func (l *lab) left(cluster string, want int) {
 	l.t.Helper()
 	list := &workv1.ManifestWorkList{}
-	must(l.t, l.hub.client.List(l.t.Context(), list, client.InNamespace(cluster)))
+	expect.NoError(l.t, l.hub.client.List(l.t.Context(), list, client.InNamespace(cluster)))
 	if len(list.Items) != want {
 		l.t.Errorf("%s: of %d works %d are left although nobody could remove what they brought", cluster, want, len(list.Items))
 	}

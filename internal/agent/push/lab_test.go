@@ -4,20 +4,10 @@
 package push_test
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
-	"encoding/json"
-	"encoding/pem"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
 	"net/netip"
-	"net/url"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,13 +15,9 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -46,6 +32,10 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/work"
 	"github.com/capstan-io/capstan/internal/cluster/dial"
 	"github.com/capstan-io/capstan/internal/cluster/fleet"
+	"github.com/capstan-io/capstan/internal/testing/build"
+	"github.com/capstan-io/capstan/internal/testing/cluster"
+	"github.com/capstan-io/capstan/internal/testing/expect"
+	"github.com/capstan-io/capstan/internal/testing/moods"
 )
 
 // patience is how long a test waits for what should take seconds.
@@ -60,22 +50,7 @@ type side struct {
 func newSide(t *testing.T) side {
 	t.Helper()
 	_, config := servers.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../config/crd"} })
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, clusterv1.AddToScheme, workv1.AddToScheme, fleetv1alpha1.AddToScheme,
-	} {
-		must(t, add(scheme))
-	}
-	c, err := client.New(config, client.Options{Scheme: scheme})
-	must(t, err)
-	return side{config: config, client: c}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	return side{config: config, client: cluster.NewClient(t, config, clusterv1.AddToScheme, workv1.AddToScheme, fleetv1alpha1.AddToScheme)}
 }
 
 // lab is a hub and a member. The test does what the hub's controllers do.
@@ -92,14 +67,9 @@ func newLab(t *testing.T) *lab {
 	ctrl.SetLogger(logr.Discard())
 	l := &lab{t: t, hub: newSide(t), member: newSide(t)}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "push"}}
-	must(t, l.member.client.Create(t.Context(), account))
-	must(t, l.member.client.Create(t.Context(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "push"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "default", Name: "push"}},
-	}))
+	cluster.CreateObjects(t, l.member.client, account, build.ClusterRoleBinding("push", "cluster-admin", build.AccountSubject("default", "push")))
 	request := &authenticationv1.TokenRequest{}
-	must(t, l.member.client.SubResource("token").Create(t.Context(), account, request))
+	expect.NoError(t, l.member.client.SubResource("token").Create(t.Context(), account, request))
 	l.token = request.Status.Token
 	return l
 }
@@ -109,12 +79,12 @@ func (l *lab) start(guard dial.AddressGuard, options work.PartOptions) {
 	l.t.Helper()
 	options.Logger = logr.Discard()
 	works, err := work.NewManifestWorkPart(options)
-	must(l.t, err)
+	expect.NoError(l.t, err)
 	agent, err := push.NewAgent(push.AgentOptions{
 		Hub: l.hub.config, Guard: guard, Clock: l.clock, Log: logr.Discard(),
 		ClaimRules: clusterstatus.ClaimRules{CustomMax: 20}, Parts: append(l.parts, works),
 	})
-	must(l.t, err)
+	expect.NoError(l.t, err)
 	ctx, cancel := context.WithCancel(l.t.Context())
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -139,39 +109,32 @@ func local() dial.AddressGuard {
 func (l *lab) accept(name string) {
 	l.t.Helper()
 	ctx := l.t.Context()
-	must(l.t, l.hub.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	expect.NoError(l.t, l.hub.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 	seconds, holder := int32(60), clusterv1.LeaseName
-	must(l.t, l.hub.client.Create(ctx, &coordinationv1.Lease{
+	expect.NoError(l.t, l.hub.client.Create(ctx, &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: clusterv1.LeaseName},
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds},
 	}))
 	mc := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}}
-	must(l.t, l.hub.client.Create(ctx, mc))
+	expect.NoError(l.t, l.hub.client.Create(ctx, mc))
 	mc.Status.Conditions = []metav1.Condition{{
 		Type: clusterv1.ManagedClusterConditionHubAccepted, Status: metav1.ConditionTrue,
 		Reason: clusterv1.ManagedClusterReasonHubClusterAdminAccepted, LastTransitionTime: metav1.Now(),
 	}}
-	must(l.t, l.hub.client.Status().Update(ctx, mc))
+	expect.NoError(l.t, l.hub.client.Status().Update(ctx, mc))
 }
 
 // secret writes the Secret of a cluster, which is never away meanwhile.
 func (l *lab) secret(name, token string, ca []byte) {
 	l.t.Helper()
-	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: fleetv1alpha1.DefaultSecretName},
-		Data:       map[string][]byte{fleetv1alpha1.SecretKeyToken: []byte(token), fleetv1alpha1.SecretKeyCABundle: ca},
-	}
-	err := l.hub.client.Create(l.t.Context(), secret.DeepCopy())
-	if apierrors.IsAlreadyExists(err) {
-		err = l.hub.client.Update(l.t.Context(), secret) // whatever is there
-	}
-	must(l.t, err)
+	data := map[string][]byte{fleetv1alpha1.SecretKeyToken: []byte(token), fleetv1alpha1.SecretKeyCABundle: ca}
+	cluster.PutObject(l.t, l.hub.client, build.Secret(name, fleetv1alpha1.DefaultSecretName, data))
 }
 
 // connection makes the ClusterConnection of a Push cluster.
 func (l *lab) connection(name, endpoint string) {
 	l.t.Helper()
-	must(l.t, l.hub.client.Create(l.t.Context(), &fleetv1alpha1.ClusterConnection{
+	expect.NoError(l.t, l.hub.client.Create(l.t.Context(), &fleetv1alpha1.ClusterConnection{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec:       fleetv1alpha1.ClusterConnectionSpec{SyncMode: fleetv1alpha1.SyncModePush, APIEndpoint: endpoint},
 	}))
@@ -181,7 +144,7 @@ func (l *lab) connection(name, endpoint string) {
 func (l *lab) work(cluster, name string) {
 	l.t.Helper()
 	manifest := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":%q}}`, name)
-	must(l.t, l.hub.client.Create(l.t.Context(), &workv1.ManifestWork{
+	expect.NoError(l.t, l.hub.client.Create(l.t.Context(), &workv1.ManifestWork{
 		ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name},
 		Spec: workv1.ManifestWorkSpec{Workload: workv1.ManifestsTemplate{
 			Manifests: []workv1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(manifest)}}},
@@ -192,21 +155,13 @@ func (l *lab) work(cluster, name string) {
 // eventually waits until the function returns true; it says what there is.
 func (l *lab) eventually(what string, check func(ctx context.Context) (string, bool)) {
 	l.t.Helper()
-	deadline := time.NewTimer(patience)
-	defer deadline.Stop()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
+	expect.EventuallyWithin(l.t, patience, what, func() error {
 		is, ok := check(l.t.Context())
 		if ok {
-			return
+			return nil
 		}
-		select {
-		case <-deadline.C:
-			l.t.Fatalf("waited %s for %s: there is %s", patience, what, is)
-		case <-tick.C:
-		}
-	}
+		return fmt.Errorf("there is %s", is)
+	})
 }
 
 // delivered waits for the ConfigMap of a work and for the status of the work.
@@ -243,160 +198,18 @@ func (l *lab) says(cluster, condition, reason string) (found *fleetv1alpha1.Clus
 	return found, message
 }
 
-// The moods of a front.
-const (
-	moodWell int32 = iota
-	moodHang
-	moodReset
-	moodSlow
-	// moodGone answers 404 to everything, moodHalfGone to all but the question how
-	// it is: what stands in front of an API server does, while that is away.
-	moodGone
-	moodHalfGone
-	// moodHold does not answer who creates an AppliedManifestWork, and all else.
-	moodHold
-	// moodEndless answers a gzip without end to all but the questions how and who it
-	// is.
-	moodEndless
-)
-
-// slowness is how long a slow cluster takes for each answer.
-const slowness = 5 * time.Second
-
-// front is a further address of the member that can be in a bad mood, and has
-// an identity of its own.
-type front struct {
-	*httptest.Server
-	id      string
-	mood    atomic.Int32
-	hanging atomic.Int32
-	asked   atomic.Int32
-	// abandoned counts the requests that hung until who asked gave up.
-	abandoned atomic.Int32
-	// denied counts the answers 404 of the front itself.
-	denied atomic.Int32
-	// minted counts the requests for tokens; beforeMint, if there is one, is called
-	// before each.
-	minted     atomic.Int32
-	beforeMint atomic.Pointer[func()]
-	behind     http.Handler
-}
-
-func (l *lab) front(id string) *front {
+// front returns a further address of the member, which has an identity of its own.
+func (l *lab) front(id string) *moods.Front {
 	l.t.Helper()
-	target, err := url.Parse(l.member.config.Host)
-	must(l.t, err)
-	transport, err := rest.TransportFor(rest.AnonymousClientConfig(l.member.config))
-	must(l.t, err)
-	f := &front{id: id}
-	f.behind = &httputil.ReverseProxy{
-		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(target) },
-		Transport: transport, FlushInterval: -1,
-		ErrorHandler: func(http.ResponseWriter, *http.Request, error) {}, // who asked has gone
-	}
-	f.Server = httptest.NewUnstartedServer(f)
-	f.EnableHTTP2 = true
-	f.StartTLS()
-	l.t.Cleanup(func() { f.CloseClientConnections(); f.Close() })
-	return f
-}
-
-func (f *front) ca() []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: f.Certificate().Raw})
+	return moods.StartFront(l.t, l.member.config, id)
 }
 
 // join makes a Push cluster behind a front of its own.
-func (l *lab) join(name string) *front {
+func (l *lab) join(name string) *moods.Front {
 	l.t.Helper()
 	f := l.front("uid-of-" + name)
 	l.accept(name)
-	l.secret(name, l.token, f.ca())
+	l.secret(name, l.token, f.CAData())
 	l.connection(name, f.URL)
 	return f
 }
-
-// hang does not answer, until who asks has gone.
-func (f *front) hang(r *http.Request) {
-	f.hanging.Add(1)
-	defer f.hanging.Add(-1)
-	<-r.Context().Done()
-	f.abandoned.Add(1)
-}
-
-// endless answers with a gzip of spaces until nobody reads it any more.
-func endless(w http.ResponseWriter) {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Content-Encoding", "gzip")
-	zip, spaces := gzip.NewWriter(w), bytes.Repeat([]byte(" "), 1<<20)
-	for {
-		if _, err := zip.Write(spaces); err != nil {
-			return
-		}
-	}
-}
-
-// misbehave treats a request as the mood is. It returns false if the API server is
-// to answer it.
-func (f *front) misbehave(w http.ResponseWriter, r *http.Request) bool {
-	switch f.mood.Load() {
-	case moodHang:
-		f.hang(r)
-		return true
-	case moodHold:
-		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/appliedmanifestworks") {
-			f.hang(r)
-			return true
-		}
-	case moodEndless:
-		if r.URL.Path != "/livez" && r.URL.Path != "/api/v1/namespaces/kube-system" {
-			endless(w)
-			return true
-		}
-	case moodReset:
-		panic(http.ErrAbortHandler)
-	case moodGone:
-		f.denied.Add(1)
-		http.NotFound(w, r)
-		return true
-	case moodHalfGone:
-		if r.URL.Path != "/livez" {
-			f.denied.Add(1)
-			http.NotFound(w, r)
-			return true
-		}
-	case moodSlow:
-		timer := time.NewTimer(slowness)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-r.Context().Done():
-			return true
-		}
-	}
-	return false
-}
-
-// ServeHTTP implements http.Handler.
-func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	f.asked.Add(1)
-	if f.misbehave(w, r) {
-		return
-	}
-	if r.URL.Path == "/api/v1/namespaces/kube-system" {
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(&corev1.Namespace{
-			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: types.UID(f.id)},
-		})
-		return
-	}
-	if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/token") {
-		f.minted.Add(1)
-		if before := f.beforeMint.Load(); before != nil {
-			(*before)()
-		}
-	}
-	f.behind.ServeHTTP(w, r)
-}
-
-// cut ends all connections, as when a cluster goes away.
-func (f *front) cut() { f.CloseClientConnections() }

@@ -11,6 +11,7 @@ import (
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/cluster/dial"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 func TestConnectionsAreMeasured(t *testing.T) {
@@ -84,14 +85,10 @@ func gather(t *testing.T, a *Agent) map[string]float64 {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
 	for _, collector := range a.MetricCollectors() {
-		if err := registry.Register(collector); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, registry.Register(collector))
 	}
 	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	values := map[string]float64{}
 	for _, family := range families {
 		for _, metric := range family.GetMetric() {

@@ -16,6 +16,7 @@ import (
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/agent/work"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // Pods are counted over more than one page, within the limits of what is read of
@@ -24,9 +25,9 @@ func TestThePodsOfAPushClusterAreCounted(t *testing.T) {
 	const waiting = 260
 	l := newLab(t)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}
-	must(t, l.member.client.Create(t.Context(), node))
+	expect.NoError(t, l.member.client.Create(t.Context(), node))
 	node.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("16Gi")}
-	must(t, l.member.client.Status().Update(t.Context(), node))
+	expect.NoError(t, l.member.client.Status().Update(t.Context(), node))
 	for i := range waiting + 1 {
 		pod := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("pod-%d", i)},
@@ -37,7 +38,7 @@ func TestThePodsOfAPushClusterAreCounted(t *testing.T) {
 		if i == waiting {
 			pod.Spec.NodeName, pod.Spec.Containers[0].Resources.Requests["cpu"] = "node", resource.MustParse("2500m")
 		}
-		must(t, l.member.client.Create(t.Context(), pod))
+		expect.NoError(t, l.member.client.Create(t.Context(), pod))
 	}
 	l.start(local(), work.PartOptions{})
 	l.join("c1")
@@ -47,13 +48,13 @@ func TestThePodsOfAPushClusterAreCounted(t *testing.T) {
 		t.Helper()
 		connection := &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: "c1"}}
 		patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"resourceModels":`+value+`}}`))
-		must(t, l.hub.client.Patch(t.Context(), connection, patch))
+		expect.NoError(t, l.hub.client.Patch(t.Context(), connection, patch))
 	}
 	told := func(what string, is func(*fleetv1alpha1.ResourceSummary, bool) bool) {
 		t.Helper()
 		l.eventually(what, func(ctx context.Context) (string, bool) {
 			found := &fleetv1alpha1.ClusterConnection{}
-			must(t, l.hub.client.Get(ctx, client.ObjectKey{Name: "c1"}, found))
+			expect.NoError(t, l.hub.client.Get(ctx, client.ObjectKey{Name: "c1"}, found))
 			complete := meta.IsStatusConditionTrue(found.Status.Conditions, fleetv1alpha1.ClusterConnectionConditionCompleteResourceSummary)
 			summary := found.Status.ResourceSummary
 			return fmt.Sprint(found.Status), summary != nil && is(summary, complete)

@@ -23,6 +23,8 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/push"
 	"github.com/capstan-io/capstan/internal/agent/work"
 	"github.com/capstan-io/capstan/internal/cluster/dial"
+	"github.com/capstan-io/capstan/internal/testing/expect"
+	"github.com/capstan-io/capstan/internal/testing/moods"
 )
 
 const (
@@ -51,10 +53,10 @@ func TestAPushClusterIsWorkedForThroughItsWholeLife(t *testing.T) {
 	l.says("c1", credentials, fleetv1alpha1.ClusterConnectionReasonAuthenticated)
 	l.says("c1", connected, fleetv1alpha1.ClusterConnectionReasonConnected)
 	system := &corev1.Namespace{}
-	must(t, l.member.client.Get(t.Context(), client.ObjectKey{Name: "kube-system"}, system))
+	expect.NoError(t, l.member.client.Get(t.Context(), client.ObjectKey{Name: "kube-system"}, system))
 	l.eventually("the hub to hear what the cluster is and has", func(ctx context.Context) (string, bool) {
 		found := &fleetv1alpha1.ClusterConnection{}
-		must(t, l.hub.client.Get(ctx, client.ObjectKey{Name: "c1"}, found))
+		expect.NoError(t, l.hub.client.Get(ctx, client.ObjectKey{Name: "c1"}, found))
 		s := found.Status
 		return fmt.Sprint(s), s.ID == string(system.UID) && strings.HasPrefix(s.KubernetesVersion, "v1.") && s.NodeSummary != nil &&
 			meta.IsStatusConditionTrue(s.Conditions, fleetv1alpha1.ClusterConnectionConditionCompleteAPIEnablements)
@@ -63,8 +65,8 @@ func TestAPushClusterIsWorkedForThroughItsWholeLife(t *testing.T) {
 	l.delivered("c1", "first")
 	l.eventually("the hub to hear that the cluster is available", func(ctx context.Context) (string, bool) {
 		mc, lease := &clusterv1.ManagedCluster{}, &coordinationv1.Lease{}
-		must(t, l.hub.client.Get(ctx, client.ObjectKey{Name: "c1"}, mc))
-		must(t, l.hub.client.Get(ctx, client.ObjectKey{Namespace: "c1", Name: clusterv1.LeaseName}, lease))
+		expect.NoError(t, l.hub.client.Get(ctx, client.ObjectKey{Name: "c1"}, mc))
+		expect.NoError(t, l.hub.client.Get(ctx, client.ObjectKey{Namespace: "c1", Name: clusterv1.LeaseName}, lease))
 		joined := meta.IsStatusConditionTrue(mc.Status.Conditions, clusterv1.ManagedClusterConditionJoined)
 		available := meta.IsStatusConditionTrue(mc.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
 		return fmt.Sprint(mc.Status, lease.Spec), joined && available && lease.Spec.RenewTime != nil && mc.Status.Version.Kubernetes != ""
@@ -98,13 +100,13 @@ func TestAPushClusterIsWorkedForThroughItsWholeLife(t *testing.T) {
 	l.says("c2", connected, fleetv1alpha1.ClusterConnectionReasonAlreadyJoined)
 	l.work("c1", "third")
 	l.delivered("c1", "third")
-	must(t, l.hub.client.Delete(t.Context(), &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: "c1"}}))
+	expect.NoError(t, l.hub.client.Delete(t.Context(), &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: "c1"}}))
 	l.says("c2", connected, fleetv1alpha1.ClusterConnectionReasonConnected)
 	l.work("c2", "fourth")
 	l.delivered("c2", "fourth")
 
 	// A Pull cluster that was first keeps it out, too; what one only claims does not.
-	must(t, l.hub.client.Delete(t.Context(), &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: "c2"}}))
+	expect.NoError(t, l.hub.client.Delete(t.Context(), &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: "c2"}}))
 	l.pull("first", map[string]string{fleetv1alpha1.AnnotationClusterID: string(system.UID)}, "")
 	l.pull("liar", nil, string(system.UID))
 	l.connection("c2", l.member.config.Host)
@@ -121,9 +123,9 @@ func (l *lab) pull(name string, known map[string]string, claims string) {
 	l.t.Helper()
 	l.accept(name)
 	connection := &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: known}}
-	must(l.t, l.hub.client.Create(l.t.Context(), connection))
+	expect.NoError(l.t, l.hub.client.Create(l.t.Context(), connection))
 	connection.Status.ID = claims
-	must(l.t, l.hub.client.Status().Update(l.t.Context(), connection))
+	expect.NoError(l.t, l.hub.client.Status().Update(l.t.Context(), connection))
 }
 
 // accepts says whether the hub accepts a cluster.
@@ -131,7 +133,7 @@ func (l *lab) accepts(cluster string, yes bool) {
 	l.t.Helper()
 	patch := fmt.Appendf(nil, `{"spec":{"hubAcceptsClient":%t}}`, yes)
 	mc := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}}
-	must(l.t, l.hub.client.Patch(l.t.Context(), mc, client.RawPatch("application/merge-patch+json", patch)))
+	expect.NoError(l.t, l.hub.client.Patch(l.t.Context(), mc, client.RawPatch("application/merge-patch+json", patch)))
 }
 
 // slowdownMax is how many times longer the works of a cluster may take beside
@@ -145,7 +147,7 @@ const holdersMany = push.Workers/push.WorkersPerCluster + 6
 func TestNoClusterSlowsAnother(t *testing.T) {
 	l := newLab(t)
 	l.start(local(), work.PartOptions{Workers: push.Workers, WorkersPerCluster: push.WorkersPerCluster})
-	fronts := map[string]*front{}
+	fronts := map[string]*moods.Front{}
 	troubled, well := []string{"hanging", "resetting", "slow"}, []string{"well", "healthy"}
 	for _, name := range slices.Concat(troubled, well) {
 		fronts[name] = l.join(name)
@@ -161,16 +163,16 @@ func TestNoClusterSlowsAnother(t *testing.T) {
 	if n := abandoned(holders); n > 0 {
 		t.Errorf("a work was delivered only when the agent had given up %d requests of slow clusters", n)
 	}
-	fronts["hanging"].mood.Store(moodHang)
-	fronts["resetting"].mood.Store(moodReset)
-	fronts["slow"].mood.Store(moodSlow)
+	fronts["hanging"].Mood.Store(moods.Hang)
+	fronts["resetting"].Mood.Store(moods.Reset)
+	fronts["slow"].Mood.Store(moods.Slow)
 	for i := range 20 {
 		for _, name := range troubled {
 			l.work(name, fmt.Sprintf("%s-%d", name, i))
 		}
 	}
 	l.eventually("requests to hang", func(context.Context) (string, bool) {
-		n := fronts["hanging"].hanging.Load()
+		n := fronts["hanging"].Hanging.Load()
 		return fmt.Sprint(n), n > 0
 	})
 	beside := l.takes(well, "beside")
@@ -178,14 +180,14 @@ func TestNoClusterSlowsAnother(t *testing.T) {
 	if beside > slowdownMax*alone {
 		t.Errorf("works took %s beside clusters in trouble and %s without", beside, alone)
 	}
-	if fronts["hanging"].hanging.Load() == 0 {
+	if fronts["hanging"].Hanging.Load() == 0 {
 		t.Error("nothing hung any more when the works of the other clusters were delivered, so this proves nothing")
 	}
 	l.says("hanging", connected, fleetv1alpha1.ClusterConnectionReasonUnreachable)
 	l.says("resetting", connected, fleetv1alpha1.ClusterConnectionReasonUnreachable)
 	l.eventually("a work of the slow cluster to be applied", func(ctx context.Context) (string, bool) {
 		list := &workv1.ManifestWorkList{}
-		must(t, l.hub.client.List(ctx, list, client.InNamespace("slow")))
+		expect.NoError(t, l.hub.client.List(ctx, list, client.InNamespace("slow")))
 		return "none", slices.ContainsFunc(list.Items, func(w workv1.ManifestWork) bool {
 			return w.Name != "slow-first" && meta.IsStatusConditionTrue(w.Status.Conditions, workv1.ManifestWorkConditionApplied)
 		})
@@ -195,8 +197,8 @@ func TestNoClusterSlowsAnother(t *testing.T) {
 
 	// Those who come back get what they missed.
 	for _, name := range troubled {
-		fronts[name].mood.Store(moodWell)
-		fronts[name].cut()
+		fronts[name].Mood.Store(moods.Well)
+		fronts[name].CloseClientConnections()
 	}
 	for _, name := range troubled {
 		l.says(name, connected, fleetv1alpha1.ClusterConnectionReasonConnected)
@@ -206,9 +208,9 @@ func TestNoClusterSlowsAnother(t *testing.T) {
 }
 
 // joinHolders makes many clusters join.
-func (l *lab) joinHolders() []*front {
+func (l *lab) joinHolders() []*moods.Front {
 	l.t.Helper()
-	var holders []*front
+	var holders []*moods.Front
 	for i := range holdersMany {
 		holders = append(holders, l.join(holder(i)))
 	}
@@ -221,10 +223,10 @@ func (l *lab) joinHolders() []*front {
 func holder(i int) string { return fmt.Sprintf("holder-%d", i) }
 
 // hold makes each of the clusters take as many workers as it gets.
-func (l *lab) hold(holders []*front) {
+func (l *lab) hold(holders []*moods.Front) {
 	l.t.Helper()
 	for _, f := range holders {
-		f.mood.Store(moodHold)
+		f.Mood.Store(moods.Hold)
 	}
 	for n := range push.WorkersPerCluster {
 		for i := range holders {
@@ -234,7 +236,7 @@ func (l *lab) hold(holders []*front) {
 	l.eventually("requests to each slow cluster to hang", func(context.Context) (string, bool) {
 		all, few := int32(0), 0
 		for _, f := range holders {
-			n := f.hanging.Load()
+			n := f.Hanging.Load()
 			all += n
 			if n == 0 {
 				few++
@@ -245,9 +247,9 @@ func (l *lab) hold(holders []*front) {
 }
 
 // abandoned counts the requests to clusters that the agent gave up.
-func abandoned(fronts []*front) (n int32) {
+func abandoned(fronts []*moods.Front) (n int32) {
 	for _, f := range fronts {
-		n += f.abandoned.Load()
+		n += f.Abandoned.Load()
 	}
 	return n
 }
@@ -274,8 +276,8 @@ func TestAnEndlessAnswerHarmsNobodyElse(t *testing.T) {
 		l.says(name, connected, fleetv1alpha1.ClusterConnectionReasonConnected)
 		l.works(name, name+"-first")
 	}
-	bad.mood.Store(moodEndless)
-	bad.cut() // watches begin anew, and are answered like all else
+	bad.Mood.Store(moods.Endless)
+	bad.CloseClientConnections() // watches begin anew, and are answered like all else
 	l.work("bad", "bad-second")
 	_, message := l.says("bad", connected, fleetv1alpha1.ClusterConnectionReasonAnswerTooLarge)
 	for _, part := range []string{"was rejected: it exceeds", "bytes"} {
@@ -288,8 +290,8 @@ func TestAnEndlessAnswerHarmsNobodyElse(t *testing.T) {
 	l.says("bad", connected, fleetv1alpha1.ClusterConnectionReasonAnswerTooLarge)
 
 	// With answers that end it gets what it missed.
-	bad.mood.Store(moodWell)
-	bad.cut()
+	bad.Mood.Store(moods.Well)
+	bad.CloseClientConnections()
 	l.delivered("bad", "bad-second")
 }
 
@@ -298,12 +300,12 @@ func TestAnEndpointOfTheHubItselfIsNotDialled(t *testing.T) {
 	l.start(dial.AddressGuard{}, work.PartOptions{})
 	front := l.front("uid")
 	l.accept("c1")
-	l.secret("c1", l.token, front.ca())
+	l.secret("c1", l.token, front.CAData())
 	l.connection("c1", strings.Replace(front.URL, "127.0.0.1", "localhost", 1)) // found out only when it is dialled
 	if _, message := l.says("c1", connected, fleetv1alpha1.ClusterConnectionReasonForbiddenAddress); !strings.Contains(message, "loopback") {
 		t.Errorf("the message does not say why: %s", message)
 	}
-	if front.asked.Load() != 0 {
+	if front.Asked.Load() != 0 {
 		t.Error("the address was dialled")
 	}
 }

@@ -18,6 +18,7 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/agent/work"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // relapsing is a member that refuses an object with another message each time, and its token for
@@ -53,13 +54,13 @@ func TestAMemberResetsNoLimitByReconnecting(t *testing.T) {
 	const lasts, bytes, connectionsMax = 40 * time.Second, 400 << 10, 8 // at once, and after 1, 3, 7, 15, 31, 63 and 123 seconds
 	l := newLab(t)
 	f := l.front("uid-of-c1")
-	m := &relapsing{api: f.behind}
-	f.behind = m
+	m := &relapsing{api: f.Behind}
+	f.Behind = m
 	l.accept("c1")
-	l.secret("c1", l.token, f.ca())
+	l.secret("c1", l.token, f.CAData())
 	l.start(local(), work.PartOptions{})
 	manifest := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"a"},"data":{"a":%q}}`, strings.Repeat("x", bytes))
-	must(t, l.hub.client.Create(t.Context(), &workv1.ManifestWork{
+	expect.NoError(t, l.hub.client.Create(t.Context(), &workv1.ManifestWork{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "a"},
 		Spec:       workv1.ManifestWorkSpec{Workload: workv1.ManifestsTemplate{Manifests: []workv1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(manifest)}}}}},
 	}))
@@ -68,7 +69,7 @@ func TestAMemberResetsNoLimitByReconnecting(t *testing.T) {
 	start, version, written, message, lost := time.Now(), "", 0, "", 0
 	for ; time.Since(start) < lasts || lost < 2 && time.Since(start) < patience; time.Sleep(20 * time.Millisecond) {
 		w := &workv1.ManifestWork{}
-		must(t, l.hub.client.Get(t.Context(), client.ObjectKey{Namespace: "c1", Name: "a"}, w))
+		expect.NoError(t, l.hub.client.Get(t.Context(), client.ObjectKey{Namespace: "c1", Name: "a"}, w))
 		if w.ResourceVersion == version {
 			continue
 		}
@@ -78,7 +79,7 @@ func TestAMemberResetsNoLimitByReconnecting(t *testing.T) {
 			message = s[0].Conditions[0].Message
 			lost++
 			m.forgetful.Store(true)
-			f.cut() // something fails, so that the agent asks how the cluster is
+			f.CloseClientConnections() // something fails, so that the agent asks how the cluster is
 		}
 	}
 	if lost < 2 {

@@ -21,6 +21,9 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/agent/work"
+	"github.com/capstan-io/capstan/internal/testing/build"
+	"github.com/capstan-io/capstan/internal/testing/cluster"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // shortest is the shortest life that the member gives a token.
@@ -36,17 +39,12 @@ func (l *lab) shortToken(account string, rules ...rbacv1.PolicyRule) string {
 	l.t.Helper()
 	owner := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: account}}
 	if len(rules) > 0 {
-		must(l.t, l.member.client.Create(l.t.Context(), owner))
-		must(l.t, l.member.client.Create(l.t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: account}, Rules: rules}))
-		must(l.t, l.member.client.Create(l.t.Context(), &rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: account},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: account},
-			Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "default", Name: account}},
-		}))
+		cluster.CreateObjects(l.t, l.member.client, owner, build.ClusterRole(account, rules...),
+			build.ClusterRoleBinding(account, account, build.AccountSubject("default", account)))
 	}
 	seconds := int64(shortest)
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
-	must(l.t, l.member.client.SubResource("token").Create(l.t.Context(), owner, request))
+	expect.NoError(l.t, l.member.client.SubResource("token").Create(l.t.Context(), owner, request))
 	return request.Status.Token
 }
 
@@ -54,7 +52,7 @@ func (l *lab) shortToken(account string, rules ...rbacv1.PolicyRule) string {
 func (l *lab) tokenOf(ctx context.Context, cluster string) string {
 	l.t.Helper()
 	secret := &corev1.Secret{}
-	must(l.t, l.hub.client.Get(ctx, client.ObjectKey{Namespace: cluster, Name: fleetv1alpha1.DefaultSecretName}, secret))
+	expect.NoError(l.t, l.hub.client.Get(ctx, client.ObjectKey{Namespace: cluster, Name: fleetv1alpha1.DefaultSecretName}, secret))
 	if len(secret.Data[fleetv1alpha1.SecretKeyCABundle]) == 0 {
 		l.t.Errorf("the Secret of %s has lost its caBundle", cluster)
 	}
@@ -79,7 +77,7 @@ func TestATokenIsRenewedBeforeItExpires(t *testing.T) {
 	l.accept("c1")
 	first := l.shortToken("push")
 	clock.SetTime(time.Now()) // the life of the token begins now, however long the start took
-	l.secret("c1", first, front.ca())
+	l.secret("c1", first, front.CAData())
 	l.connection("c1", front.URL)
 	l.says("c1", credentials, fleetv1alpha1.ClusterConnectionReasonAuthenticated)
 	l.works("c1", "first")
@@ -101,7 +99,7 @@ func TestATokenIsRenewedBeforeItExpires(t *testing.T) {
 	}
 	weak := l.shortToken("weak", may("", "namespaces", "configmaps"), may(workv1.GroupName, "*"), may(clusterv1.GroupName, "*"))
 	clock.SetTime(time.Now())
-	l.secret("c1", weak, front.ca())
+	l.secret("c1", weak, front.CAData())
 	l.says("c1", credentials, fleetv1alpha1.ClusterConnectionReasonAuthenticated)
 	clock.Step(tokenDue)
 	found, message := l.says("c1", credentials, fleetv1alpha1.ClusterConnectionReasonRenewalFailing)
@@ -127,14 +125,14 @@ func TestATokenIsRenewedBeforeItExpires(t *testing.T) {
 			t.Errorf("%s is %s although the token works still", condition.Type, condition.Status)
 		}
 	}
-	asked := front.minted.Load()
+	asked := front.Minted.Load()
 	l.works("c1", "weak")
-	if again := front.minted.Load() - asked; again > 1 {
+	if again := front.Minted.Load() - asked; again > 1 {
 		t.Errorf("a renewal that fails was tried %d times more while the clock stood still", again)
 	}
 
 	// Whoever puts another token into the Secret mends it.
-	l.secret("c1", users, front.ca())
+	l.secret("c1", users, front.CAData())
 	l.says("c1", credentials, fleetv1alpha1.ClusterConnectionReasonAuthenticated)
 
 	// A token that somebody puts there while another one is asked for stays.
@@ -142,12 +140,12 @@ func TestATokenIsRenewedBeforeItExpires(t *testing.T) {
 	if later := time.Now().Add(tokenDue); later.After(clock.Now()) {
 		clock.SetTime(later)
 	}
-	front.beforeMint.Store(new(func() {
+	front.BeforeMint.Store(new(func() {
 		if l.tokenOf(l.t.Context(), "c1") == third {
-			l.secret("c1", users, front.ca())
+			l.secret("c1", users, front.CAData())
 		}
 	}))
-	l.secret("c1", third, front.ca())
+	l.secret("c1", third, front.CAData())
 	l.eventually("the token of the user in the Secret", func(ctx context.Context) (string, bool) {
 		return "another", l.tokenOf(ctx, "c1") == users
 	})

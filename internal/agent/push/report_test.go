@@ -19,15 +19,14 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/agent/connect"
 	"github.com/capstan-io/capstan/internal/cluster/dial"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // reportingSession is a session whose writes to the hub are counted.
 func reportingSession(t *testing.T, clk clock.Clock, writes *int) *session {
 	t.Helper()
 	scheme, err := connect.HubScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	hub := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).Build(), interceptor.Funcs{
 		SubResourceApply: func(context.Context, client.Client, string, runtime.ApplyConfiguration, ...client.SubResourceApplyOption) error {
 			*writes++

@@ -19,6 +19,7 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/agent/work"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 func TestWhatARestoredHubForgotStaysOnAPushCluster(t *testing.T) {
@@ -34,13 +35,13 @@ func TestWhatARestoredHubForgotStaysOnAPushCluster(t *testing.T) {
 	l.accepts("c1", false)
 	l.says("c1", connected, fleetv1alpha1.ClusterConnectionReasonNotAccepted)
 	forgotten := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "kept"}}
-	must(t, l.hub.client.Patch(t.Context(), forgotten, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))))
-	must(t, l.hub.client.Delete(t.Context(), forgotten))
+	expect.NoError(t, l.hub.client.Patch(t.Context(), forgotten, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))))
+	expect.NoError(t, l.hub.client.Delete(t.Context(), forgotten))
 	l.restored("c1", `"1-1000000000"`)
 	l.accepts("c1", true)
 	l.missing("c1", metav1.ConditionTrue)
 	kept := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kept"}}
-	must(t, l.member.client.Get(t.Context(), client.ObjectKeyFromObject(kept), kept))
+	expect.NoError(t, l.member.client.Get(t.Context(), client.ObjectKeyFromObject(kept), kept))
 
 	// Somebody confirms.
 	l.restored("c1", "null")
@@ -56,7 +57,7 @@ func (l *lab) restored(cluster, value string) {
 	l.t.Helper()
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%s}}}`, fleetv1alpha1.AnnotationRestored, value)
 	mc := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}}
-	must(l.t, l.hub.client.Patch(l.t.Context(), mc, client.RawPatch("application/merge-patch+json", patch)))
+	expect.NoError(l.t, l.hub.client.Patch(l.t.Context(), mc, client.RawPatch("application/merge-patch+json", patch)))
 }
 
 // missing waits until the condition WorksMissing has the status.
@@ -64,7 +65,7 @@ func (l *lab) missing(cluster string, status metav1.ConditionStatus) {
 	l.t.Helper()
 	l.eventually("WorksMissing to be "+string(status), func(ctx context.Context) (string, bool) {
 		mc := &clusterv1.ManagedCluster{}
-		must(l.t, l.hub.client.Get(ctx, client.ObjectKey{Name: cluster}, mc))
+		expect.NoError(l.t, l.hub.client.Get(ctx, client.ObjectKey{Name: cluster}, mc))
 		return fmt.Sprint(mc.Status.Conditions),
 			meta.IsStatusConditionPresentAndEqual(mc.Status.Conditions, clusterv1.ManagedClusterConditionWorksMissing, status)
 	})
