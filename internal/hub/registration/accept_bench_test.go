@@ -19,6 +19,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	"github.com/capstan-io/capstan/internal/hub/registration"
+	"github.com/capstan-io/capstan/internal/testing/hub"
 )
 
 // BenchmarkAcceptingManyClusters measures the time from the creation of a
@@ -28,14 +29,14 @@ import (
 func BenchmarkAcceptingManyClusters(b *testing.B) {
 	const clusters, writers = 1000, 16
 	for b.Loop() {
-		hub := startHub(b, registration.SetupOptions{Gates: gates(b, nil)})
-		before := hub.writes(b)
+		h := startHub(b, registration.SetupOptions{Gates: hub.ResolveGates(b, nil)})
+		before := countWrites(b, h)
 		started := time.Now()
 		group, ctx := errgroup.WithContext(b.Context())
 		group.SetLimit(writers)
 		for i := range clusters {
 			group.Go(func() error {
-				return hub.client.Create(ctx, &clusterv1.ManagedCluster{
+				return h.Client.Create(ctx, &clusterv1.ManagedCluster{
 					ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("cluster-%04d", i)},
 					Spec:       clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
 				})
@@ -45,9 +46,9 @@ func BenchmarkAcceptingManyClusters(b *testing.B) {
 			b.Fatal(err)
 		}
 		b.ReportMetric(time.Since(started).Seconds(), "s/created")
-		hub.eventually(b, "all clusters are accepted", func(ctx context.Context) (bool, error) {
+		h.Eventually(b, "all clusters are accepted", func(ctx context.Context) (bool, error) {
 			list := &clusterv1.ManagedClusterList{}
-			if err := hub.cached.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			if err := h.Cached.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 				return false, err
 			}
 			accepted := 0
@@ -61,15 +62,15 @@ func BenchmarkAcceptingManyClusters(b *testing.B) {
 		took := time.Since(started).Seconds()
 		b.ReportMetric(took, "s/accepted")
 		b.ReportMetric(clusters/took, "clusters/s")
-		b.ReportMetric((hub.writes(b)-before)/clusters, "writes/cluster")
-		hub.stop()
+		b.ReportMetric((countWrites(b, h)-before)/clusters, "writes/cluster")
+		h.Stop()
 	}
 }
 
-// writes returns how many writing requests the API server had.
-func (h *hub) writes(b *testing.B) float64 {
+// countWrites returns how many writing requests the API server had.
+func countWrites(b *testing.B, h *hub.RegistrationHub) float64 {
 	b.Helper()
-	clients, err := kubernetes.NewForConfig(h.config)
+	clients, err := kubernetes.NewForConfig(h.AdminConfig)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -28,100 +28,11 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/hub/registration"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/grants"
+	"github.com/capstan-io/capstan/internal/testing/hub"
 )
 
-// cluster returns a cluster; one that is accepted has an agent, one, as if its
-// certificate request had been approved.
-func cluster(name string, accepted bool) *clusterv1.ManagedCluster {
-	mc := &clusterv1.ManagedCluster{
-		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: accepted},
-	}
-	if accepted {
-		mc.Annotations = map[string]string{clusterv1.AnnotationAgents: "one"}
-	}
-	return mc
-}
-
-// accepted waits for the condition HubAccepted to be as wanted, with the reason.
-func (h *hub) accepted(t testing.TB, name string, status metav1.ConditionStatus, reason string) {
-	t.Helper()
-	h.eventually(t, fmt.Sprintf("%s is accepted=%s %s", name, status, reason), func(ctx context.Context) (bool, error) {
-		mc := &clusterv1.ManagedCluster{}
-		if err := h.client.Get(ctx, client.ObjectKey{Name: name}, mc); err != nil {
-			return false, err
-		}
-		c := meta.FindStatusCondition(mc.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
-		if c == nil || c.Status != status || c.Reason != reason {
-			return false, fmt.Errorf("the condition is %+v", c)
-		}
-		return true, nil
-	})
-}
-
-func (h *hub) gone(t testing.TB, obj client.Object) {
-	t.Helper()
-	h.eventually(t, fmt.Sprintf("%T %s is gone", obj, obj.GetName()), func(ctx context.Context) (bool, error) {
-		err := h.client.Get(ctx, client.ObjectKeyFromObject(obj), obj)
-		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
-	})
-}
-
-// patch changes a cluster.
-func (h *hub) patch(t testing.TB, name, body string) {
-	t.Helper()
-	raw := client.RawPatch("application/merge-patch+json", []byte(body))
-	if err := h.client.Patch(t.Context(), cluster(name, false), raw); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// may reports whether the agent of a cluster may do something.
-func (h *hub) may(ctx context.Context, t testing.TB, name string, what authorizationv1.ResourceAttributes) bool {
-	t.Helper()
-	return h.agentMay(ctx, t, name, "one", what)
-}
-
-// agentMay tells the same of one agent of the cluster.
-func (h *hub) agentMay(ctx context.Context, t testing.TB, name, agent string, what authorizationv1.ResourceAttributes) bool {
-	t.Helper()
-	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User:               clusterv1.AgentUser(name, agent),
-		Groups:             []string{clusterv1.AgentGroup(name), clusterv1.GroupManagedClusters, "system:authenticated"},
-		ResourceAttributes: &what,
-	}}
-	if err := h.client.Create(ctx, review); err != nil {
-		t.Fatalf("asking what the agent of %q may do: %v", name, err)
-	}
-	return review.Status.Allowed
-}
-
-// agentChecks are what klusterlets check before they start (reference §3.4),
-// exactly as they ask: without a name for renew; and what ours needs besides.
-func agentChecks(name string) []authorizationv1.ResourceAttributes {
-	var checks []authorizationv1.ResourceAttributes
-	add := func(a authorizationv1.ResourceAttributes, verbs ...string) {
-		for _, verb := range verbs {
-			a.Verb = verb
-			checks = append(checks, a)
-		}
-	}
-	add(authorizationv1.ResourceAttributes{Group: "certificates.k8s.io", Resource: "certificatesigningrequests"}, "get", "list", "watch")
-	add(authorizationv1.ResourceAttributes{Group: clusterv1.GroupName, Resource: "managedclusters", Name: name}, "get", "list", "update", "watch")
-	add(authorizationv1.ResourceAttributes{Group: clusterv1.GroupName, Resource: "managedclusters", Subresource: "status", Name: name}, "patch", "update")
-	add(authorizationv1.ResourceAttributes{Group: clusterv1.RegisterGroup, Resource: "managedclusters", Subresource: "clientcertificates"}, "renew")
-	add(authorizationv1.ResourceAttributes{Group: clusterv1.RegisterGroup, Resource: "managedclusters", Subresource: "clientcertificates", Name: name}, "renew")
-	add(authorizationv1.ResourceAttributes{Group: fleetv1alpha1.GroupName, Resource: "clusterconnections", Name: name}, "get")
-	add(authorizationv1.ResourceAttributes{Group: fleetv1alpha1.GroupName, Resource: "clusterconnections", Subresource: "status", Name: name}, "patch")
-	add(authorizationv1.ResourceAttributes{Group: "coordination.k8s.io", Resource: "leases", Namespace: name, Name: clusterv1.LeaseName}, "get", "update")
-	add(authorizationv1.ResourceAttributes{Resource: "events", Namespace: name}, "create", "patch", "update")
-	add(authorizationv1.ResourceAttributes{Group: "events.k8s.io", Resource: "events", Namespace: name}, "create", "patch", "update")
-	add(authorizationv1.ResourceAttributes{Group: "work.open-cluster-management.io", Resource: "manifestworks", Namespace: name}, "get", "list", "watch", "update")
-	add(authorizationv1.ResourceAttributes{Group: "work.open-cluster-management.io", Resource: "manifestworks", Subresource: "status", Namespace: name}, "patch", "update")
-	return checks
-}
-
 func TestClusters(t *testing.T) {
-	h := startHub(t, registration.SetupOptions{Gates: gates(t, nil), OwnNamespace: "open-cluster-management-hub"})
+	h := startHub(t, registration.SetupOptions{Gates: hub.ResolveGates(t, nil), OwnNamespace: "open-cluster-management-hub"})
 	t.Run("an accepted agent may do what it checks for, and nothing with other clusters", func(t *testing.T) { acceptedAgent(t, h) })
 	t.Run("a cluster that asks to join costs no role", func(t *testing.T) { asking(t, h) })
 	t.Run("the label of an earlier release becomes an annotation", func(t *testing.T) { labelledBefore(t, h) })
@@ -139,15 +50,15 @@ func TestClusters(t *testing.T) {
 	t.Run("clusters go when the hub does not know works any more", func(t *testing.T) { withoutWorks(t, h) })
 }
 
-func acceptedAgent(t *testing.T, h *hub) {
-	h.create(t, cluster("east", true), cluster("west", true))
-	h.accepted(t, "east", metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted)
-	h.accepted(t, "west", metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted)
-	for _, check := range agentChecks("east") {
-		h.eventually(t, fmt.Sprintf("the agent may %v", check), func(ctx context.Context) (bool, error) { return h.may(ctx, t, "east", check), nil })
+func acceptedAgent(t testing.TB, h *hub.RegistrationHub) {
+	h.CreateObjects(t, hub.NewCluster("east", true), hub.NewCluster("west", true))
+	h.IsAccepted(t, "east", metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted)
+	h.IsAccepted(t, "west", metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted)
+	for _, check := range hub.AgentChecks("east") {
+		h.Eventually(t, fmt.Sprintf("the agent may %v", check), func(ctx context.Context) (bool, error) { return h.AgentMay(ctx, t, "east", check), nil })
 		other := check
 		other.Namespace, other.Name = strings.ReplaceAll(other.Namespace, "east", "west"), strings.ReplaceAll(other.Name, "east", "west")
-		if other != check && h.may(t.Context(), t, "east", other) {
+		if other != check && h.AgentMay(t.Context(), t, "east", other) {
 			t.Errorf("the agent of east may do %v", other)
 		}
 	}
@@ -162,16 +73,16 @@ func acceptedAgent(t *testing.T, h *hub) {
 		{Verb: "create", Group: "work.open-cluster-management.io", Resource: "manifestworks", Namespace: "east"},
 		{Verb: "delete", Resource: "namespaces", Name: "east"},
 	} {
-		if h.may(t.Context(), t, "east", bad) {
+		if h.AgentMay(t.Context(), t, "east", bad) {
 			t.Errorf("the agent of east may do %v", bad)
 		}
 	}
 	lease := &coordinationv1.Lease{}
-	if err := h.client.Get(t.Context(), client.ObjectKey{Namespace: "east", Name: clusterv1.LeaseName}, lease); err != nil {
+	if err := h.Client.Get(t.Context(), client.ObjectKey{Namespace: "east", Name: clusterv1.LeaseName}, lease); err != nil {
 		t.Error(err)
 	}
 	mc := &clusterv1.ManagedCluster{}
-	if err := h.client.Get(t.Context(), client.ObjectKey{Name: "east"}, mc); err != nil {
+	if err := h.Client.Get(t.Context(), client.ObjectKey{Name: "east"}, mc); err != nil {
 		t.Fatal(err)
 	}
 	if len(mc.Spec.Taints) != 1 || mc.Spec.Taints[0].Key != clusterv1.TaintUnreachable {
@@ -182,15 +93,15 @@ func acceptedAgent(t *testing.T, h *hub) {
 // asking has a cluster ask to join to which an earlier release gave a role, and
 // waits until the hub has looked at it: whoever may make ManagedClusters must not
 // make roles by them.
-func asking(t *testing.T, h *hub) {
+func asking(t testing.TB, h *hub.RegistrationHub) {
 	const name = "asking"
-	h.create(t, cluster(name, false), grants.ClusterRole(name, false), grants.ClusterRoleBinding(name))
-	h.gone(t, grants.ClusterRole(name, false))
-	h.gone(t, grants.ClusterRoleBinding(name))
-	h.create(t, cluster("asking-too", false), cluster("asking-later", true))
-	h.accepted(t, "asking-later", metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted)
+	h.CreateObjects(t, hub.NewCluster(name, false), grants.ClusterRole(name, false), grants.ClusterRoleBinding(name))
+	h.IsGone(t, grants.ClusterRole(name, false))
+	h.IsGone(t, grants.ClusterRoleBinding(name))
+	h.CreateObjects(t, hub.NewCluster("asking-too", false), hub.NewCluster("asking-later", true))
+	h.IsAccepted(t, "asking-later", metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted)
 	roles := &rbacv1.ClusterRoleList{}
-	if err := h.client.List(t.Context(), roles, client.HasLabels{clusterv1.LabelClusterName}); err != nil {
+	if err := h.Client.List(t.Context(), roles, client.HasLabels{clusterv1.LabelClusterName}); err != nil {
 		t.Fatal(err)
 	}
 	for i := range roles.Items {
@@ -199,22 +110,22 @@ func asking(t *testing.T, h *hub) {
 		}
 	}
 	for _, name := range []string{name, "asking-too", "asking-later"} {
-		if err := h.client.Delete(t.Context(), cluster(name, false)); err != nil {
+		if err := h.Client.Delete(t.Context(), hub.NewCluster(name, false)); err != nil {
 			t.Fatal(err)
 		}
-		h.gone(t, cluster(name, false))
+		h.IsGone(t, hub.NewCluster(name, false))
 	}
 }
 
 // labelledBefore has clusters as an earlier release has left them: one that waits, and one
 // that was accepted while no webhook looked.
-func labelledBefore(t *testing.T, h *hub) {
+func labelledBefore(t testing.TB, h *hub.RegistrationHub) {
 	for name, accepted := range map[string]bool{"labelled": false, "labelled-accepted": true} {
-		mc := cluster(name, accepted)
+		mc := hub.NewCluster(name, accepted)
 		mc.Labels = map[string]string{clusterv1.LabelAwaitingAcceptance: "0123456789abcdef", "env": "prod"}
-		h.create(t, mc)
-		h.eventually(t, "the label is gone", func(ctx context.Context) (bool, error) {
-			err := h.client.Get(ctx, client.ObjectKeyFromObject(mc), mc)
+		h.CreateObjects(t, mc)
+		h.Eventually(t, "the label is gone", func(ctx context.Context) (bool, error) {
+			err := h.Client.Get(ctx, client.ObjectKeyFromObject(mc), mc)
 			_, labelled := mc.Labels[clusterv1.LabelAwaitingAcceptance]
 			return !labelled, err
 		})
@@ -222,10 +133,10 @@ func labelledBefore(t *testing.T, h *hub) {
 		if mc.Labels["env"] != "prod" || mc.Annotations[clusterv1.AnnotationAwaitingAcceptance] != want {
 			t.Errorf("cluster %s has the labels %v and the annotations %v, want to wait for %q", name, mc.Labels, mc.Annotations, want)
 		}
-		if err := h.client.Delete(t.Context(), mc); err != nil {
+		if err := h.Client.Delete(t.Context(), mc); err != nil {
 			t.Fatal(err)
 		}
-		h.gone(t, cluster(name, false))
+		h.IsGone(t, hub.NewCluster(name, false))
 	}
 }
 
@@ -238,320 +149,289 @@ func mergePatch(body string) client.Patch {
 
 // withoutAgent deletes works that an agent may have applied, which stay, and then those of
 // clusters that never had an agent. Whatever goes later was looked at later.
-func withoutAgent(t *testing.T, h *hub) {
+func withoutAgent(t testing.TB, h *hub.RegistrationHub) {
 	const ofAWS = "agent.open-cluster-management.io/managed-cluster-arn"
 	stay := []string{"manned", "wiped", "aws"}
 	leave := []string{"waits", "unmanned", "nobody", "served"}
-	unmanned, aws := cluster("unmanned", true), cluster("aws", false)
+	unmanned, aws := hub.NewCluster("unmanned", true), hub.NewCluster("aws", false)
 	unmanned.Annotations = nil // no agent was given a certificate
 	aws.Annotations = map[string]string{ofAWS: "arn:aws:eks"}
-	h.create(t, cluster("waits", false), unmanned, cluster("manned", true), cluster("wiped", true), aws)
+	h.CreateObjects(t, hub.NewCluster("waits", false), unmanned, hub.NewCluster("manned", true), hub.NewCluster("wiped", true), aws)
 	for _, name := range []string{"unmanned", "manned", "wiped"} {
-		h.accepted(t, name, metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted)
+		h.IsAccepted(t, name, metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted)
 	}
 	for _, name := range []string{"waits", "nobody", "served", "aws"} {
-		h.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		h.CreateObjects(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
 	for _, name := range slices.Concat(stay, leave) {
-		h.create(t, manifestWork(name, "web", ""))
+		h.CreateObjects(t, hub.NewManifestWork(name, "web", ""))
 	}
 	// One cluster is denied, and somebody removes what its agent has reported.
-	h.patch(t, "wiped", `{"spec":{"hubAcceptsClient":false}}`)
-	h.gone(t, grants.WorkRoleBinding("wiped"))
-	if err := h.client.Status().Patch(t.Context(), cluster("wiped", false), mergePatch(`{"status":null}`)); err != nil {
+	h.PatchCluster(t, "wiped", `{"spec":{"hubAcceptsClient":false}}`)
+	h.IsGone(t, grants.WorkRoleBinding("wiped"))
+	if err := h.Client.Status().Patch(t.Context(), hub.NewCluster("wiped", false), mergePatch(`{"status":null}`)); err != nil {
 		t.Fatal(err)
 	}
 	// The ManagedCluster of another one is gone, whose agent has reported about the work.
 	reported := mergePatch(reportedApplied)
-	if err := h.client.Status().Patch(t.Context(), manifestWork("served", "web", ""), reported); err != nil {
+	if err := h.Client.Status().Patch(t.Context(), hub.NewManifestWork("served", "web", ""), reported); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range slices.Concat(stay, leave) {
-		if err := h.client.Delete(t.Context(), manifestWork(name, "web", "")); err != nil {
+		if err := h.Client.Delete(t.Context(), hub.NewManifestWork(name, "web", "")); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, name := range leave {
-		h.gone(t, manifestWork(name, "web", ""))
+		h.IsGone(t, hub.NewManifestWork(name, "web", ""))
 	}
 	for _, name := range stay {
-		if work := manifestWork(name, "web", ""); h.client.Get(t.Context(), client.ObjectKeyFromObject(work), work) != nil {
+		if work := hub.NewManifestWork(name, "web", ""); h.Client.Get(t.Context(), client.ObjectKeyFromObject(work), work) != nil {
 			t.Errorf("the work of cluster %q is gone, which an agent may have applied", name)
 		}
 	}
 	for _, name := range []string{"manned", "wiped"} {
-		if err := h.client.Patch(t.Context(), manifestWork(name, "web", ""), mergePatch(`{"metadata":{"finalizers":null}}`)); err != nil {
+		if err := h.Client.Patch(t.Context(), hub.NewManifestWork(name, "web", ""), mergePatch(`{"metadata":{"finalizers":null}}`)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, name := range []string{"manned", "wiped", "waits", "unmanned", "aws"} {
-		if err := h.client.Delete(t.Context(), cluster(name, false)); err != nil {
+		if err := h.Client.Delete(t.Context(), hub.NewCluster(name, false)); err != nil {
 			t.Fatal(err)
 		}
-		h.gone(t, cluster(name, false))
+		h.IsGone(t, hub.NewCluster(name, false))
 	}
-	h.gone(t, manifestWork("aws", "web", "")) // no agent can come any more
+	h.IsGone(t, hub.NewManifestWork("aws", "web", "")) // no agent can come any more
 }
 
 // takenAway has somebody take the finalizers off the ManagedCluster of a cluster that has an agent.
 // Its work waits for the agent, until the name is that of a cluster which nobody accepts, and that goes.
-func takenAway(t *testing.T, h *hub) {
+func takenAway(t testing.TB, h *hub.RegistrationHub) {
 	const name = "lost"
-	h.create(t, cluster(name, true))
-	h.accepted(t, name, metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted)
+	h.CreateObjects(t, hub.NewCluster(name, true))
+	h.IsAccepted(t, name, metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted)
 	joined := mergePatch(`{"status":{"conditions":[` +
 		`{"type":"ManagedClusterJoined","status":"True","reason":"Test","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"},` +
 		`{"type":"ManagedClusterConditionAvailable","status":"True","reason":"Test","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`)
-	if err := h.client.Status().Patch(t.Context(), cluster(name, true), joined); err != nil {
+	if err := h.Client.Status().Patch(t.Context(), hub.NewCluster(name, true), joined); err != nil {
 		t.Fatal(err)
 	}
-	h.create(t, manifestWork(name, "web", ""))
+	h.CreateObjects(t, hub.NewManifestWork(name, "web", ""))
 	reported := mergePatch(reportedApplied)
-	if err := h.client.Status().Patch(t.Context(), manifestWork(name, "web", ""), reported); err != nil {
+	if err := h.Client.Status().Patch(t.Context(), hub.NewManifestWork(name, "web", ""), reported); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.client.Delete(t.Context(), cluster(name, false)); err != nil {
+	if err := h.Client.Delete(t.Context(), hub.NewCluster(name, false)); err != nil {
 		t.Fatal(err)
 	}
-	h.eventually(t, "the finalizers of the ManagedCluster are off", func(ctx context.Context) (bool, error) {
-		err := h.client.Patch(ctx, cluster(name, false), mergePatch(`{"metadata":{"finalizers":null}}`))
+	h.Eventually(t, "the finalizers of the ManagedCluster are off", func(ctx context.Context) (bool, error) {
+		err := h.Client.Patch(ctx, hub.NewCluster(name, false), mergePatch(`{"metadata":{"finalizers":null}}`))
 		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 	})
-	if err := h.client.Delete(t.Context(), manifestWork(name, "web", "")); err != nil {
+	if err := h.Client.Delete(t.Context(), hub.NewManifestWork(name, "web", "")); err != nil {
 		t.Fatal(err)
 	}
-	anew := cluster(name, false)
+	anew := hub.NewCluster(name, false)
 	anew.Annotations = nil
-	h.create(t, anew)
-	h.gone(t, grants.WorkRoleBinding(name))
-	if work := manifestWork(name, "web", ""); h.client.Get(t.Context(), client.ObjectKeyFromObject(work), work) != nil {
+	h.CreateObjects(t, anew)
+	h.IsGone(t, grants.WorkRoleBinding(name))
+	if work := hub.NewManifestWork(name, "web", ""); h.Client.Get(t.Context(), client.ObjectKeyFromObject(work), work) != nil {
 		t.Error("the work is gone while there was a ManagedCluster whose agent may have applied it")
 	}
-	if err := h.client.Delete(t.Context(), anew); err != nil {
+	if err := h.Client.Delete(t.Context(), anew); err != nil {
 		t.Fatal(err)
 	}
-	h.gone(t, cluster(name, false))
-	h.gone(t, manifestWork(name, "web", ""))
+	h.IsGone(t, hub.NewCluster(name, false))
+	h.IsGone(t, hub.NewManifestWork(name, "web", ""))
 }
 
-func denied(t *testing.T, h *hub) {
+func denied(t testing.TB, h *hub.RegistrationHub) {
 	renew := authorizationv1.ResourceAttributes{
 		Verb: "renew", Group: clusterv1.RegisterGroup, Resource: "managedclusters", Subresource: "clientcertificates", Name: "east",
 	}
 	read := authorizationv1.ResourceAttributes{Verb: "get", Group: clusterv1.GroupName, Resource: "managedclusters", Name: "east"}
-	h.patch(t, "east", `{"spec":{"hubAcceptsClient":false}}`)
-	h.accepted(t, "east", metav1.ConditionFalse, clusterv1.ManagedClusterReasonHubClusterAdminDenied)
-	h.gone(t, grants.WorkRoleBinding("east"))
-	h.gone(t, grants.RegistrationRoleBinding("east"))
-	h.eventually(t, "the agent may not renew", func(ctx context.Context) (bool, error) { return !h.may(ctx, t, "east", renew), nil })
-	if !h.may(t.Context(), t, "east", read) {
+	h.PatchCluster(t, "east", `{"spec":{"hubAcceptsClient":false}}`)
+	h.IsAccepted(t, "east", metav1.ConditionFalse, clusterv1.ManagedClusterReasonHubClusterAdminDenied)
+	h.IsGone(t, grants.WorkRoleBinding("east"))
+	h.IsGone(t, grants.RegistrationRoleBinding("east"))
+	h.Eventually(t, "the agent may not renew", func(ctx context.Context) (bool, error) { return !h.AgentMay(ctx, t, "east", renew), nil })
+	if !h.AgentMay(t.Context(), t, "east", read) {
 		t.Error("a denied agent cannot see that it is denied")
 	}
-	h.patch(t, "east", `{"spec":{"hubAcceptsClient":true}}`)
-	h.accepted(t, "east", metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted)
-	h.eventually(t, "the agent may renew", func(ctx context.Context) (bool, error) { return h.may(ctx, t, "east", renew), nil })
+	h.PatchCluster(t, "east", `{"spec":{"hubAcceptsClient":true}}`)
+	h.IsAccepted(t, "east", metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted)
+	h.Eventually(t, "the agent may renew", func(ctx context.Context) (bool, error) { return h.AgentMay(ctx, t, "east", renew), nil })
 }
 
-func drift(t *testing.T, h *hub) {
+func drift(t testing.TB, h *hub.RegistrationHub) {
 	same := func(name string, want []rbacv1.PolicyRule) func(context.Context) (bool, error) {
 		return func(ctx context.Context) (bool, error) {
 			role := &rbacv1.ClusterRole{}
-			err := h.client.Get(ctx, client.ObjectKey{Name: name}, role)
+			err := h.Client.Get(ctx, client.ObjectKey{Name: name}, role)
 			return err == nil && fmt.Sprint(role.Rules) == fmt.Sprint(want), client.IgnoreNotFound(err)
 		}
 	}
 	role := grants.ClusterRole("east", true)
 	want := role.Rules
 	role.Rules = []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}}
-	if err := h.client.Update(t.Context(), role); err != nil {
+	if err := h.Client.Update(t.Context(), role); err != nil {
 		t.Fatal(err)
 	}
-	h.eventually(t, "the changed role is restored", same(role.Name, want))
-	if err := h.client.Delete(t.Context(), role); err != nil {
+	h.Eventually(t, "the changed role is restored", same(role.Name, want))
+	if err := h.Client.Delete(t.Context(), role); err != nil {
 		t.Fatal(err)
 	}
-	h.eventually(t, "the deleted role is restored", same(role.Name, want))
+	h.Eventually(t, "the deleted role is restored", same(role.Name, want))
 	shared := grants.SharedRoles()[0]
-	if err := h.client.Delete(t.Context(), shared); err != nil {
+	if err := h.Client.Delete(t.Context(), shared); err != nil {
 		t.Fatal(err)
 	}
-	h.eventually(t, "the deleted shared role is restored", same(shared.Name, grants.SharedRoles()[0].Rules))
+	h.Eventually(t, "the deleted shared role is restored", same(shared.Name, grants.SharedRoles()[0].Rules))
 	work := grants.WorkRoleBinding("east")
-	if err := h.client.Delete(t.Context(), work); err != nil {
+	if err := h.Client.Delete(t.Context(), work); err != nil {
 		t.Fatal(err)
 	}
-	h.eventually(t, "the deleted binding is restored", func(ctx context.Context) (bool, error) {
+	h.Eventually(t, "the deleted binding is restored", func(ctx context.Context) (bool, error) {
 		have := &rbacv1.RoleBinding{}
-		err := h.client.Get(ctx, client.ObjectKeyFromObject(work), have)
+		err := h.Client.Get(ctx, client.ObjectKeyFromObject(work), have)
 		return err == nil && have.DeletionTimestamp.IsZero(), client.IgnoreNotFound(err)
 	})
 	lease := grants.InitialLease("east", 60, time.Time{})
-	if err := h.client.Delete(t.Context(), lease); err != nil {
+	if err := h.Client.Delete(t.Context(), lease); err != nil {
 		t.Fatal(err)
 	}
-	h.eventually(t, "the deleted lease is restored", func(ctx context.Context) (bool, error) {
-		err := h.client.Get(ctx, client.ObjectKeyFromObject(lease), &coordinationv1.Lease{})
+	h.Eventually(t, "the deleted lease is restored", func(ctx context.Context) (bool, error) {
+		err := h.Client.Get(ctx, client.ObjectKeyFromObject(lease), &coordinationv1.Lease{})
 		return err == nil, client.IgnoreNotFound(err)
 	})
 }
 
-func foreignNamespace(t *testing.T, h *hub) {
-	h.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "payments"}}, cluster("payments", true))
-	h.accepted(t, "payments", metav1.ConditionFalse, clusterv1.ManagedClusterReasonNamespaceUnusable)
+func foreignNamespace(t testing.TB, h *hub.RegistrationHub) {
+	h.CreateObjects(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "payments"}}, hub.NewCluster("payments", true))
+	h.IsAccepted(t, "payments", metav1.ConditionFalse, clusterv1.ManagedClusterReasonNamespaceUnusable)
 	lease := authorizationv1.ResourceAttributes{
 		Verb: "get", Group: "coordination.k8s.io", Resource: "leases", Namespace: "payments", Name: clusterv1.LeaseName,
 	}
-	if h.may(t.Context(), t, "payments", lease) {
+	if h.AgentMay(t.Context(), t, "payments", lease) {
 		t.Error("the agent has rights in a namespace that is not its own")
 	}
-	h.patchNamespace(t, "payments", clusterv1.LabelClusterName)
-	h.accepted(t, "payments", metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted)
+	h.PatchNamespace(t, "payments", clusterv1.LabelClusterName)
+	h.IsAccepted(t, "payments", metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted)
 }
 
-func (h *hub) patchNamespace(t *testing.T, name, label string) {
-	t.Helper()
-	raw := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, label, name))
-	if err := h.client.Patch(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, raw); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func reservedNames(t *testing.T, h *hub) {
+func reservedNames(t testing.TB, h *hub.RegistrationHub) {
 	for _, name := range []string{"kube-system", "default", "work", "registration", "managed-clusters", "open-cluster-management-hub", "a.b"} {
-		h.create(t, cluster(name, true))
-		h.accepted(t, name, metav1.ConditionFalse, clusterv1.ManagedClusterReasonNamespaceUnusable)
+		h.CreateObjects(t, hub.NewCluster(name, true))
+		h.IsAccepted(t, name, metav1.ConditionFalse, clusterv1.ManagedClusterReasonNamespaceUnusable)
 	}
 	role := &rbacv1.ClusterRole{}
-	if err := h.client.Get(t.Context(), client.ObjectKey{Name: grants.WorkRole}, role); err != nil {
+	if err := h.Client.Get(t.Context(), client.ObjectKey{Name: grants.WorkRole}, role); err != nil {
 		t.Fatal(err)
 	}
 	if fmt.Sprint(role.Rules) != fmt.Sprint(grants.SharedRoles()[1].Rules) {
 		t.Errorf("a cluster with the name of the shared role changed it: %v", role.Rules)
 	}
 	for _, name := range []string{"kube-system", "default", "work", "registration", "managed-clusters", "open-cluster-management-hub", "a.b"} {
-		if err := h.client.Delete(t.Context(), cluster(name, true)); err != nil {
+		if err := h.Client.Delete(t.Context(), hub.NewCluster(name, true)); err != nil {
 			t.Fatal(err)
 		}
-		h.gone(t, cluster(name, true))
+		h.IsGone(t, hub.NewCluster(name, true))
 	}
-	if err := h.client.Get(t.Context(), client.ObjectKey{Name: grants.WorkRole}, role); err != nil {
+	if err := h.Client.Get(t.Context(), client.ObjectKey{Name: grants.WorkRole}, role); err != nil {
 		t.Errorf("the deletion of a cluster with the name of the shared role took it: %v", err)
 	}
 }
 
-func manifestWork(namespace, name, priority string) *unstructured.Unstructured {
-	u := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
-		"metadata": map[string]any{
-			"namespace": namespace, "name": name, "finalizers": []any{clusterv1.FinalizerManifestWorkCleanup},
-		},
-		"spec": map[string]any{"workload": map[string]any{"manifests": []any{}}},
-	}}
-	if priority != "" {
-		u.SetAnnotations(map[string]string{clusterv1.AnnotationCleanupPriority: priority})
-	}
-	return u
-}
-
-func deletion(t *testing.T, h *hub) {
-	h.create(t, manifestWork("west", "early", ""), manifestWork("west", "late", "50"))
+func deletion(t testing.TB, h *hub.RegistrationHub) {
+	h.CreateObjects(t, hub.NewManifestWork("west", "early", ""), hub.NewManifestWork("west", "late", "50"))
 	// The agent of west has joined, so it has to clean up.
 	mc := &clusterv1.ManagedCluster{}
-	if err := h.client.Get(t.Context(), client.ObjectKey{Name: "west"}, mc); err != nil {
+	if err := h.Client.Get(t.Context(), client.ObjectKey{Name: "west"}, mc); err != nil {
 		t.Fatal(err)
 	}
 	before := mc.DeepCopy()
 	for _, kind := range []string{clusterv1.ManagedClusterConditionJoined, clusterv1.ManagedClusterConditionAvailable} {
 		meta.SetStatusCondition(&mc.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: "Test"})
 	}
-	if err := h.client.Status().Patch(t.Context(), mc, client.MergeFrom(before)); err != nil {
+	if err := h.Client.Status().Patch(t.Context(), mc, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.client.Delete(t.Context(), mc); err != nil {
+	if err := h.Client.Delete(t.Context(), mc); err != nil {
 		t.Fatal(err)
 	}
 	deleting := func(name string) func(context.Context) (bool, error) {
 		return func(ctx context.Context) (bool, error) {
-			work := manifestWork("west", name, "")
-			err := h.client.Get(ctx, client.ObjectKeyFromObject(work), work)
+			work := hub.NewManifestWork("west", name, "")
+			err := h.Client.Get(ctx, client.ObjectKeyFromObject(work), work)
 			return !work.GetDeletionTimestamp().IsZero(), err
 		}
 	}
-	h.eventually(t, "the first work is being deleted", deleting("early"))
+	h.Eventually(t, "the first work is being deleted", deleting("early"))
 	if late, err := deleting("late")(t.Context()); late || err != nil {
 		t.Errorf("the work of a later priority is being deleted (%v)", err)
 	}
-	h.eventually(t, "the cluster says what remains", func(ctx context.Context) (bool, error) {
-		err := h.client.Get(ctx, client.ObjectKey{Name: "west"}, mc)
+	h.Eventually(t, "the cluster says what remains", func(ctx context.Context) (bool, error) {
+		err := h.Client.Get(ctx, client.ObjectKey{Name: "west"}, mc)
 		c := meta.FindStatusCondition(mc.Status.Conditions, clusterv1.ManagedClusterConditionDeleting)
 		return c != nil && c.Reason == clusterv1.ManagedClusterReasonDeletingResourceRemaining && strings.Contains(c.Message, "early, late"), err
 	})
-	h.release(t, "early")
-	h.eventually(t, "the second work is being deleted", deleting("late"))
-	if err := h.client.Get(t.Context(), client.ObjectKey{Namespace: "west", Name: grants.WorkRoleBindingName("west")}, &rbacv1.RoleBinding{}); err != nil {
+	h.ReleaseWork(t, "early")
+	h.Eventually(t, "the second work is being deleted", deleting("late"))
+	if err := h.Client.Get(t.Context(), client.ObjectKey{Namespace: "west", Name: grants.WorkRoleBindingName("west")}, &rbacv1.RoleBinding{}); err != nil {
 		t.Errorf("the agent cannot clean up: %v", err)
 	}
-	h.release(t, "late")
-	h.gone(t, cluster("west", true))
-	h.gone(t, grants.WorkRoleBinding("west"))
-	h.gone(t, grants.RegistrationRoleBinding("west"))
-	h.gone(t, grants.ClusterRole("west", true))
-	h.gone(t, grants.ClusterRoleBinding("west"))
-	if err := h.client.Get(t.Context(), client.ObjectKey{Name: "west"}, &corev1.Namespace{}); err != nil {
+	h.ReleaseWork(t, "late")
+	h.IsGone(t, hub.NewCluster("west", true))
+	h.IsGone(t, grants.WorkRoleBinding("west"))
+	h.IsGone(t, grants.RegistrationRoleBinding("west"))
+	h.IsGone(t, grants.ClusterRole("west", true))
+	h.IsGone(t, grants.ClusterRoleBinding("west"))
+	if err := h.Client.Get(t.Context(), client.ObjectKey{Name: "west"}, &corev1.Namespace{}); err != nil {
 		t.Errorf("the namespace is gone: %v", err)
 	}
-	h.create(t, cluster("west", true))
-	h.accepted(t, "west", metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted)
+	h.CreateObjects(t, hub.NewCluster("west", true))
+	h.IsAccepted(t, "west", metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted)
 }
 
-// release does what an agent does when it has cleaned up.
-func (h *hub) release(t *testing.T, work string) {
-	t.Helper()
-	raw := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))
-	if err := h.client.Patch(t.Context(), manifestWork("west", work, ""), raw); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func sets(t *testing.T, h *hub) {
+func sets(t testing.TB, h *hub.RegistrationHub) {
 	says := func(set, message string) {
 		t.Helper()
-		h.eventually(t, fmt.Sprintf("set %s says %q", set, message), func(ctx context.Context) (bool, error) {
+		h.Eventually(t, fmt.Sprintf("set %s says %q", set, message), func(ctx context.Context) (bool, error) {
 			have := &clusterv1beta2.ManagedClusterSet{}
-			err := h.client.Get(ctx, client.ObjectKey{Name: set}, have)
+			err := h.Client.Get(ctx, client.ObjectKey{Name: set}, have)
 			c := meta.FindStatusCondition(have.Status.Conditions, clusterv1beta2.ManagedClusterSetConditionEmpty)
 			return c != nil && c.Message == message, client.IgnoreNotFound(err)
 		})
 	}
-	h.create(t, &clusterv1beta2.ManagedClusterSet{
+	h.CreateObjects(t, &clusterv1beta2.ManagedClusterSet{
 		ObjectMeta: metav1.ObjectMeta{Name: "prod"},
 		Spec:       clusterv1beta2.ManagedClusterSetSpec{ManagedNamespaces: []clusterv1.ManagedNamespaceConfig{{Name: "apps"}}},
 	})
 	says("default", "No ManagedCluster selected")
 	says("prod", "No ManagedCluster selected")
 	says("global", "3 ManagedClusters selected")
-	h.patch(t, "east", `{"metadata":{"labels":{"cluster.open-cluster-management.io/clusterset":"prod"}}}`)
+	h.PatchCluster(t, "east", `{"metadata":{"labels":{"cluster.open-cluster-management.io/clusterset":"prod"}}}`)
 	says("prod", "1 ManagedClusters selected")
 	namespaces := func(want int) {
 		t.Helper()
-		h.eventually(t, fmt.Sprintf("the cluster has %d managed namespaces", want), func(ctx context.Context) (bool, error) {
+		h.Eventually(t, fmt.Sprintf("the cluster has %d managed namespaces", want), func(ctx context.Context) (bool, error) {
 			mc := &clusterv1.ManagedCluster{}
-			err := h.client.Get(ctx, client.ObjectKey{Name: "east"}, mc)
+			err := h.Client.Get(ctx, client.ObjectKey{Name: "east"}, mc)
 			return len(mc.Status.ManagedNamespaces) == want, err
 		})
 	}
 	namespaces(1)
-	h.patch(t, "east", `{"metadata":{"labels":{"cluster.open-cluster-management.io/clusterset":null}}}`)
+	h.PatchCluster(t, "east", `{"metadata":{"labels":{"cluster.open-cluster-management.io/clusterset":null}}}`)
 	says("prod", "No ManagedCluster selected")
 	namespaces(0)
 
 	global := &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: "global"}}
 	raw := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"clusterSelector":{"labelSelector":{"matchLabels":{"a":"b"}}}}}`))
-	if err := h.client.Patch(t.Context(), global, raw); err != nil {
+	if err := h.Client.Patch(t.Context(), global, raw); err != nil {
 		t.Fatal(err)
 	}
-	h.eventually(t, "the global set is set back", func(ctx context.Context) (bool, error) {
-		err := h.client.Get(ctx, client.ObjectKey{Name: "global"}, global)
+	h.Eventually(t, "the global set is set back", func(ctx context.Context) (bool, error) {
+		err := h.Client.Get(ctx, client.ObjectKey{Name: "global"}, global)
 		return global.Spec.ClusterSelector.LabelSelector != nil && len(global.Spec.ClusterSelector.LabelSelector.MatchLabels) == 0, err
 	})
 
@@ -560,66 +440,66 @@ func sets(t *testing.T, h *hub) {
 	}
 	bound := func(reason string) {
 		t.Helper()
-		h.eventually(t, "the binding says "+reason, func(ctx context.Context) (bool, error) {
-			err := h.client.Get(ctx, client.ObjectKeyFromObject(binding), binding)
+		h.Eventually(t, "the binding says "+reason, func(ctx context.Context) (bool, error) {
+			err := h.Client.Get(ctx, client.ObjectKeyFromObject(binding), binding)
 			c := meta.FindStatusCondition(binding.Status.Conditions, clusterv1beta2.ManagedClusterSetBindingConditionBound)
 			return c != nil && c.Reason == reason, err
 		})
 	}
-	h.create(t, binding)
+	h.CreateObjects(t, binding)
 	bound(clusterv1beta2.ManagedClusterSetBindingReasonNotFound)
-	h.create(t, &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: "dev"}})
+	h.CreateObjects(t, &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: "dev"}})
 	bound(clusterv1beta2.ManagedClusterSetBindingReasonBound)
 }
 
-func lastCluster(t *testing.T, h *hub) {
+func lastCluster(t testing.TB, h *hub.RegistrationHub) {
 	// No agent ever joined there, so nobody has to clean up after this work.
-	h.create(t, manifestWork("payments", "never-applied", ""))
+	h.CreateObjects(t, hub.NewManifestWork("payments", "never-applied", ""))
 	for _, name := range []string{"east", "west", "payments"} {
-		if err := h.client.Delete(t.Context(), cluster(name, true)); err != nil {
+		if err := h.Client.Delete(t.Context(), hub.NewCluster(name, true)); err != nil {
 			t.Fatal(err)
 		}
-		h.gone(t, cluster(name, true))
+		h.IsGone(t, hub.NewCluster(name, true))
 	}
 	for _, role := range grants.SharedRoles() {
-		h.gone(t, role)
+		h.IsGone(t, role)
 	}
 }
 
-func foreignWorks(t *testing.T, h *hub) {
-	h.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "invoices"}}, manifestWork("invoices", "theirs", ""))
-	h.create(t, cluster("invoices", true))
-	h.accepted(t, "invoices", metav1.ConditionFalse, clusterv1.ManagedClusterReasonNamespaceUnusable)
-	if err := h.client.Delete(t.Context(), cluster("invoices", true)); err != nil {
+func foreignWorks(t testing.TB, h *hub.RegistrationHub) {
+	h.CreateObjects(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "invoices"}}, hub.NewManifestWork("invoices", "theirs", ""))
+	h.CreateObjects(t, hub.NewCluster("invoices", true))
+	h.IsAccepted(t, "invoices", metav1.ConditionFalse, clusterv1.ManagedClusterReasonNamespaceUnusable)
+	if err := h.Client.Delete(t.Context(), hub.NewCluster("invoices", true)); err != nil {
 		t.Fatal(err)
 	}
-	h.gone(t, cluster("invoices", true))
-	work := manifestWork("invoices", "theirs", "")
-	if err := h.client.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil || work.GetDeletionTimestamp() != nil {
+	h.IsGone(t, hub.NewCluster("invoices", true))
+	work := hub.NewManifestWork("invoices", "theirs", "")
+	if err := h.Client.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil || work.GetDeletionTimestamp() != nil {
 		t.Errorf("a cluster that never got the namespace took with it what is there (%v)", err)
 	}
 	raw := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))
-	if err := h.client.Patch(t.Context(), work, raw); err != nil {
+	if err := h.Client.Patch(t.Context(), work, raw); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // withoutWorks is the removal of a hub: the operator removes the definition of
 // works first, and the clusters only when all works are gone.
-func withoutWorks(t *testing.T, h *hub) {
-	h.create(t, cluster("last", true))
-	h.accepted(t, "last", metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted)
+func withoutWorks(t testing.TB, h *hub.RegistrationHub) {
+	h.CreateObjects(t, hub.NewCluster("last", true))
+	h.IsAccepted(t, "last", metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted)
 	definition := &unstructured.Unstructured{}
 	definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
 	definition.SetName("manifestworks.work.open-cluster-management.io")
-	if err := h.client.Delete(t.Context(), definition); err != nil {
+	if err := h.Client.Delete(t.Context(), definition); err != nil {
 		t.Fatal(err)
 	}
-	h.gone(t, definition)
-	if err := h.client.Delete(t.Context(), cluster("last", true)); err != nil {
+	h.IsGone(t, definition)
+	if err := h.Client.Delete(t.Context(), hub.NewCluster("last", true)); err != nil {
 		t.Fatal(err)
 	}
-	h.gone(t, cluster("last", true))
-	h.gone(t, grants.WorkRoleBinding("last"))
-	h.gone(t, grants.ClusterRole("last", true))
+	h.IsGone(t, hub.NewCluster("last", true))
+	h.IsGone(t, grants.WorkRoleBinding("last"))
+	h.IsGone(t, grants.ClusterRole("last", true))
 }

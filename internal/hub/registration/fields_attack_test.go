@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	"github.com/capstan-io/capstan/internal/testing/hub"
 )
 
 // fieldsOf is an entry that says that a manager has written annotations whose names take
@@ -45,18 +46,18 @@ func fieldsFilled(manager, apiVersion string, bytes int, text string) metav1.Man
 
 // fillsManagedFields has an agent write so many names of fields into what it may update, or
 // such a long generateName, that nothing else fits.
-func fillsManagedFields(t *testing.T, h *hub) {
+func fillsManagedFields(t *testing.T, h *hub.RegistrationHub) {
 	const name, why = "fields", "grow beyond 262144 bytes"
-	h.joinWith(t, name, nil)
-	agent := h.agent(t, name)
-	work := manifestWork(name, "filled", "")
-	h.create(t, work)
+	h.JoinWithLabels(t, name, nil)
+	agent := h.AgentClient(t, name)
+	work := hub.NewManifestWork(name, "filled", "")
+	h.CreateObjects(t, work)
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: clusterv1.LeaseName}}
 	for _, object := range []client.Object{&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}, work, lease} {
 		what := fmt.Sprintf("%T", object)
 		writeFilled := func(bytes int, text string) func(context.Context) error {
 			return func(ctx context.Context) error {
-				if err := h.client.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+				if err := h.Client.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 					return err
 				}
 				version := "v1"
@@ -67,23 +68,23 @@ func fillsManagedFields(t *testing.T, h *hub) {
 				return agent.Update(ctx, object)
 			}
 		}
-		h.refusedInTurn(t, what+", generateName", func(ctx context.Context) error {
-			if err := h.client.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+		h.RefusedInTurn(t, what+", generateName", func(ctx context.Context) error {
+			if err := h.Client.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 				return err
 			}
 			object.SetGenerateName(strings.Repeat("x", 1_000_000))
 			return agent.Update(ctx, object)
 		}, "may not change metadata.generateName")
 		write := func(bytes int) func(context.Context) error { return writeFilled(bytes, "0") }
-		h.refusedInTurn(t, what, write(1_000_000), why)
-		h.refusedInTurn(t, what, write(300_000), why)
+		h.RefusedInTurn(t, what, write(1_000_000), why)
+		h.RefusedInTurn(t, what, write(300_000), why)
 		for escaped, text := range map[string]string{"ampersands": "&", "angles": "<>", "control characters": "\x01"} {
-			h.refusedInTurn(t, what+", "+escaped, writeFilled(60_000, text), why)
+			h.RefusedInTurn(t, what+", "+escaped, writeFilled(60_000, text), why)
 		}
 		for escaped, text := range map[string]string{"quotes": `"`, "backslashes": `\`, "ends of lines": "\u2028\u2029"} {
-			h.refusedInTurn(t, what+", "+escaped, writeFilled(200_000, text), why)
+			h.RefusedInTurn(t, what+", "+escaped, writeFilled(200_000, text), why)
 		}
-		if err := h.inTurn(t, write(50_000)); err != nil {
+		if err := h.TryInTurn(t, write(50_000)); err != nil {
 			t.Errorf("%s: the agent may not write 50,000 bytes: %v", what, err)
 		}
 	}
@@ -93,28 +94,28 @@ func fillsManagedFields(t *testing.T, h *hub) {
 			lease.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "none", UID: "none"}}
 		},
 	} {
-		h.refusedInTurn(t, what, func(ctx context.Context) error {
-			if err := h.client.Get(ctx, client.ObjectKeyFromObject(lease), lease); err != nil {
+		h.RefusedInTurn(t, what, func(ctx context.Context) error {
+			if err := h.Client.Get(ctx, client.ObjectKeyFromObject(lease), lease); err != nil {
 				return err
 			}
 			change()
 			return agent.Update(ctx, lease)
 		}, "neither the finalizers nor the owners of its Lease")
 	}
-	mc, claims := h.get(t, name), []clusterv1.ManagedClusterClaim{}
+	mc, claims := h.ReadCluster(t, name), []clusterv1.ManagedClusterClaim{}
 	for i := range 2000 {
 		claims = append(claims, clusterv1.ManagedClusterClaim{Name: fmt.Sprintf("claim-%d.example.com", i), Value: "x"})
 	}
-	if err := h.inTurn(t, func(ctx context.Context) error {
-		mc = h.read(ctx, t, name)
+	if err := h.TryInTurn(t, func(ctx context.Context) error {
+		mc = h.ReadClusterIn(ctx, t, name)
 		mc.Status.ClusterClaims = claims
 		return agent.Status().Update(ctx, mc)
 	}); err != nil {
 		t.Errorf("the agent may not report 2,000 claims: %v", err)
 	}
 	for what, value := range map[string]string{"ampersands": "&", "control characters": "\x01", "letters of four bytes": "\U0001F600"} {
-		h.refusedInTurn(t, what, func(ctx context.Context) error {
-			mc = h.read(ctx, t, name)
+		h.RefusedInTurn(t, what, func(ctx context.Context) error {
+			mc = h.ReadClusterIn(ctx, t, name)
 			mc.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{}
 			for i := range 100 {
 				mc.Status.ClusterClaims = append(mc.Status.ClusterClaims, clusterv1.ManagedClusterClaim{Name: fmt.Sprint("claim-", i), Value: strings.Repeat(value, 1000)})
@@ -124,21 +125,11 @@ func fillsManagedFields(t *testing.T, h *hub) {
 	}
 }
 
-// inTurn tries until nobody else has written meanwhile.
-func (h *hub) inTurn(t *testing.T, try func(context.Context) error) error {
-	t.Helper()
-	for {
-		if err := try(t.Context()); err == nil || !strings.Contains(err.Error(), "the object has been modified") {
-			return err
-		}
-	}
-}
-
 // recordsLargeEvents has an agent fill etcd with Events in its namespace, by either API.
-func recordsLargeEvents(t *testing.T, h *hub) {
+func recordsLargeEvents(t *testing.T, h *hub.RegistrationHub) {
 	const name = "events"
-	h.joinWith(t, name, nil)
-	agent := h.agent(t, name)
+	h.JoinWithLabels(t, name, nil)
+	agent := h.AgentClient(t, name)
 	long := strings.Repeat("x", 100_000)
 	about := corev1.ObjectReference{APIVersion: clusterv1.GroupVersion.String(), Kind: "ManagedCluster", Namespace: name, Name: name}
 	old := func() *corev1.Event {
@@ -162,7 +153,7 @@ func recordsLargeEvents(t *testing.T, h *hub) {
 			t.Errorf("the agent may not change a usual %T: %v", event, err)
 		}
 		event.SetAnnotations(map[string]string{"long": long})
-		refusedWith(t, "a change", agent.Update(t.Context(), event), "bytes of labels and annotations")
+		hub.RefusedWith(t, "a change", agent.Update(t.Context(), event), "bytes of labels and annotations")
 	}
 	const labels, other, fields = "bytes of labels and annotations", "bytes of other texts", "bytes of metadata.managedFields"
 	for what, c := range map[string]struct {
@@ -183,12 +174,12 @@ func recordsLargeEvents(t *testing.T, h *hub) {
 	} {
 		event := old()
 		c.change(event)
-		refusedWith(t, "an event with "+what, agent.Create(t.Context(), event), c.why)
+		hub.RefusedWith(t, "an event with "+what, agent.Create(t.Context(), event), c.why)
 	}
 	newer := usual()
 	newer.Annotations = map[string]string{"long": long}
-	refusedWith(t, "an event of events.k8s.io", agent.Create(t.Context(), newer), labels)
+	hub.RefusedWith(t, "an event of events.k8s.io", agent.Create(t.Context(), newer), labels)
 	elsewhere := old()
 	elsewhere.Namespace, elsewhere.InvolvedObject.Namespace = metav1.NamespaceDefault, metav1.NamespaceDefault
-	refusedWith(t, "an event elsewhere", agent.Create(t.Context(), elsewhere), "forbidden")
+	hub.RefusedWith(t, "an event elsewhere", agent.Create(t.Context(), elsewhere), "forbidden")
 }

@@ -13,20 +13,21 @@ import (
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/hub/registration"
+	"github.com/capstan-io/capstan/internal/testing/hub"
 )
 
 // TestAFullWorkDoesNotKeepItsCluster has an agent report so much of a work that etcd has no
 // room to note its deletion, and then an administrator delete the cluster.
 func TestAFullWorkDoesNotKeepItsCluster(t *testing.T) {
 	const name = "full"
-	h := startHub(t, registration.SetupOptions{Gates: gates(t, nil), OwnNamespace: "open-cluster-management-hub"})
-	if err := workv1.AddToScheme(h.client.Scheme()); err != nil {
+	h := startHub(t, registration.SetupOptions{Gates: hub.ResolveGates(t, nil), OwnNamespace: "open-cluster-management-hub"})
+	if err := workv1.AddToScheme(h.Client.Scheme()); err != nil {
 		t.Fatal(err)
 	}
-	h.joinWith(t, name, nil)
-	work := manifestWork(name, "filled", "")
-	h.create(t, work)
-	agent := h.agent(t, name)
+	h.JoinWithLabels(t, name, nil)
+	work := hub.NewManifestWork(name, "filled", "")
+	h.CreateObjects(t, work)
+	agent := h.AgentClient(t, name)
 	reports := func(bytes int) error {
 		const message = 30_000
 		is := &workv1.ManifestWork{}
@@ -58,12 +59,12 @@ func TestAFullWorkDoesNotKeepItsCluster(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := h.client.Delete(t.Context(), work.DeepCopy()); !tooLarge(err) {
+	if err := h.Client.Delete(t.Context(), work.DeepCopy()); !tooLarge(err) {
 		t.Fatalf("the work is not full: %v", err)
 	}
-	mc := h.get(t, name)
-	if err := h.client.Delete(t.Context(), mc); err != nil {
+	mc := h.ReadCluster(t, name)
+	if err := h.Client.Delete(t.Context(), mc); err != nil {
 		t.Fatal(err)
 	}
-	h.gone(t, mc)
+	h.IsGone(t, mc)
 }

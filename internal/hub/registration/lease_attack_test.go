@@ -18,15 +18,16 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/registration"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/grants"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/lease"
+	"github.com/capstan-io/capstan/internal/testing/hub"
 )
 
 // TestAStolenAccountMovesNoLeaseButThoseOfClusters tries, with the account of
 // the controllers, what would make nodes look dead and other controllers lead
 // twice.
 func TestAStolenAccountMovesNoLeaseButThoseOfClusters(t *testing.T) {
-	h := startHub(t, registration.SetupOptions{Gates: gates(t, nil)})
-	thief := h.clientOf(t, "registration-controller-sa")
-	h.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "east"}})
+	h := startHub(t, registration.SetupOptions{Gates: hub.ResolveGates(t, nil)})
+	thief := h.ClientOf(t, "registration-controller-sa")
+	h.CreateObjects(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "east"}})
 	for namespace, name := range map[string]string{
 		"kube-node-lease": "node-1",
 		"kube-system":     "kube-controller-manager",
@@ -35,7 +36,7 @@ func TestAStolenAccountMovesNoLeaseButThoseOfClusters(t *testing.T) {
 		victim := func() *coordinationv1.Lease {
 			return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 		}
-		h.create(t, victim())
+		h.CreateObjects(t, victim())
 		stranger := victim()
 		stranger.Name += "-2"
 		for what, attack := range map[string]func(context.Context) error{
@@ -73,11 +74,11 @@ func TestAStolenAccountMovesNoLeaseButThoseOfClusters(t *testing.T) {
 	if err := lease.CreateLease(t.Context(), thief, made); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.client.Get(t.Context(), client.ObjectKeyFromObject(made), made); err != nil {
+	if err := h.Client.Get(t.Context(), client.ObjectKeyFromObject(made), made); err != nil {
 		t.Fatal(err)
 	}
 	made.Spec.RenewTime = &metav1.MicroTime{Time: time.Now().Add(time.Minute)}
-	if err := h.client.Update(t.Context(), made); err != nil {
+	if err := h.Client.Update(t.Context(), made); err != nil {
 		t.Fatal(err)
 	}
 	if err := lease.CreateLease(t.Context(), thief, grants.InitialLease("east", 60, time.Now())); !apierrors.IsAlreadyExists(err) {

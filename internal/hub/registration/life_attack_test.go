@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -18,147 +17,107 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	"github.com/capstan-io/capstan/internal/hub/registration"
+	"github.com/capstan-io/capstan/internal/testing/hub"
 )
 
 // TestACertificateOutlivesItsCluster is about who holds a certificate of a
 // ManagedCluster that was deleted, when the name is accepted again. The
 // certificate is valid as ever, and in the group of the cluster.
 func TestACertificateOutlivesItsCluster(t *testing.T) {
-	h := startHub(t, registration.SetupOptions{Gates: gates(t, nil), OwnNamespace: "open-cluster-management-hub"})
+	h := startHub(t, registration.SetupOptions{Gates: hub.ResolveGates(t, nil), OwnNamespace: "open-cluster-management-hub"})
 	t.Run("it opens nothing after the name is accepted again", func(t *testing.T) { earlierLife(t, h) })
 	t.Run("an agent that is approved after its cluster was accepted gets in", func(t *testing.T) { approvedLater(t, h) })
 	t.Run("agents of an earlier release keep their permissions until somebody ends that", func(t *testing.T) { beforeUpgrade(t, h) })
 	t.Run("agents keep their permissions when somebody removes their names", func(t *testing.T) { namesRemoved(t, h) })
 }
 
-// join does what an agent and an administrator do: one asks for a certificate,
-// the other approves and accepts.
-func (h *hub) join(t *testing.T, name, agent string) {
-	t.Helper()
-	h.create(t, cluster(name, false))
-	h.approve(t, h.ask(t, h.clientOf(t, strangerUser, "system:masters"), subjectOf(name, agent), name, nil))
-	h.patch(t, name, `{"spec":{"hubAcceptsClient":true}}`)
-	h.accepted(t, name, metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted)
-}
-
-// approve approves a request as kubectl certificate approve does.
-func (h *hub) approve(t *testing.T, csr *certificatesv1.CertificateSigningRequest) {
-	t.Helper()
-	csr.Status.Conditions = append(csr.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
-		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "KubectlApprove", LastUpdateTime: metav1.Now(),
-	})
-	if err := h.client.SubResource("approval").Update(t.Context(), csr); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// hasRights waits until an agent may do all that agents do, or none of it.
-func (h *hub) hasRights(t *testing.T, name, agent string, all bool) {
-	t.Helper()
-	for _, check := range agentChecks(name) {
-		h.eventually(t, fmt.Sprintf("agent %s of %s may %+v: %t", agent, name, check, all), func(ctx context.Context) (bool, error) {
-			return h.agentMay(ctx, t, name, agent, check) == all, nil
-		})
-	}
-}
-
-func earlierLife(t *testing.T, h *hub) {
+func earlierLife(t *testing.T, h *hub.RegistrationHub) {
 	const name = "reborn"
-	h.join(t, name, "thief")
-	h.hasRights(t, name, "thief", true)
-	if err := h.client.Delete(t.Context(), cluster(name, true)); err != nil {
+	h.JoinWithAgent(t, name, "thief")
+	h.HasRights(t, name, "thief", true)
+	if err := h.Client.Delete(t.Context(), hub.NewCluster(name, true)); err != nil {
 		t.Fatal(err)
 	}
-	h.gone(t, cluster(name, true))
+	h.IsGone(t, hub.NewCluster(name, true))
 	// The API server knows the time in seconds, and the namespace stays.
 	namespace := &corev1.Namespace{}
-	if err := h.client.Get(t.Context(), client.ObjectKey{Name: name}, namespace); err != nil {
+	if err := h.Client.Get(t.Context(), client.ObjectKey{Name: name}, namespace); err != nil {
 		t.Fatal(err)
 	}
-	h.eventually(t, "the next second", func(ctx context.Context) (bool, error) {
+	h.Eventually(t, "the next second", func(ctx context.Context) (bool, error) {
 		probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
-		err := h.client.Create(ctx, probe, client.DryRunAll)
+		err := h.Client.Create(ctx, probe, client.DryRunAll)
 		return namespace.CreationTimestamp.Before(&probe.CreationTimestamp), err
 	})
-	h.join(t, name, "guest")
-	h.hasRights(t, name, "guest", true)
-	for _, check := range agentChecks(name) {
-		if h.agentMay(t.Context(), t, name, "thief", check) {
+	h.JoinWithAgent(t, name, "guest")
+	h.HasRights(t, name, "guest", true)
+	for _, check := range hub.AgentChecks(name) {
+		if h.OneAgentMay(t.Context(), t, name, "thief", check) {
 			t.Errorf("with a certificate of the earlier cluster one may %+v", check)
 		}
 	}
 }
 
-func approvedLater(t *testing.T, h *hub) {
+func approvedLater(t *testing.T, h *hub.RegistrationHub) {
 	const name = "accepted-first"
-	mc := cluster(name, true)
+	mc := hub.NewCluster(name, true)
 	mc.Annotations = nil
-	h.create(t, mc)
-	h.accepted(t, name, metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted)
-	h.hasRights(t, name, "one", false)
+	h.CreateObjects(t, mc)
+	h.IsAccepted(t, name, metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted)
+	h.HasRights(t, name, "one", false)
 	says := func(part string) {
 		t.Helper()
-		h.eventually(t, "the condition says "+part, func(ctx context.Context) (bool, error) {
+		h.Eventually(t, "the condition says "+part, func(ctx context.Context) (bool, error) {
 			mc := &clusterv1.ManagedCluster{}
-			err := h.client.Get(ctx, client.ObjectKey{Name: name}, mc)
+			err := h.Client.Get(ctx, client.ObjectKey{Name: name}, mc)
 			accepted := meta.FindStatusCondition(mc.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
 			return accepted != nil && strings.Contains(accepted.Message, part), err
 		})
 	}
 	says("no certificate request of its agent has been approved yet")
-	h.approve(t, h.ask(t, h.clientOf(t, strangerUser, "system:masters"), subjectOf(name, "one"), name, nil))
-	h.hasRights(t, name, "one", true)
+	h.ApproveRequest(t, h.AskForCertificate(t, h.ClientOf(t, hub.StrangerUser, "system:masters"), hub.SubjectOf(name, "one"), name, nil))
+	h.HasRights(t, name, "one", true)
 	says("its agent has its permissions")
-	h.hasRights(t, name, "two", false)
+	h.HasRights(t, name, "two", false)
 }
 
-func beforeUpgrade(t *testing.T, h *hub) {
+func beforeUpgrade(t *testing.T, h *hub.RegistrationHub) {
 	const name = "upgraded"
-	mc := cluster(name, true)
+	mc := hub.NewCluster(name, true)
 	mc.Annotations = nil
-	h.create(t, mc)
-	h.accepted(t, name, metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted)
+	h.CreateObjects(t, mc)
+	h.IsAccepted(t, name, metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted)
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "open-cluster-management:managedcluster:" + name}}
 	group := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil,
 		`{"metadata":{"annotations":null},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"Group","name":%q}]}`, clusterv1.AgentGroup(name)))
 	// A look at the cluster that began before its condition was shown writes the binding of a
 	// new cluster once more. What was there before an upgrade meets no such look: so it is
 	// written until the hub has seen it.
-	h.eventually(t, "the hub sees the binding of an earlier release", func(ctx context.Context) (bool, error) {
-		if err := h.client.Patch(ctx, binding, group); err != nil {
+	h.Eventually(t, "the hub sees the binding of an earlier release", func(ctx context.Context) (bool, error) {
+		if err := h.Client.Patch(ctx, binding, group); err != nil {
 			return false, err
 		}
 		mc := &clusterv1.ManagedCluster{}
-		err := h.client.Get(ctx, client.ObjectKey{Name: name}, mc)
+		err := h.Client.Get(ctx, client.ObjectKey{Name: name}, mc)
 		return mc.Annotations[clusterv1.AnnotationAgents] != "", err
 	})
-	h.noted(t, name, "*")
-	h.hasRights(t, name, "one", true)
-	h.hasRights(t, name, "two", true)
-	h.approved(t, h.ask(t, h.agent(t, name), subjectOf(name, "one"), name, nil))
-	h.noted(t, name, "*,one")
-	h.hasRights(t, name, "two", true)
-	h.patch(t, name, fmt.Sprintf(`{"metadata":{"annotations":{%q:"one"}}}`, clusterv1.AnnotationAgents))
-	h.hasRights(t, name, "two", false)
-	h.hasRights(t, name, "one", true)
-	h.noted(t, name, "one")
+	h.NotesAgents(t, name, "*")
+	h.HasRights(t, name, "one", true)
+	h.HasRights(t, name, "two", true)
+	h.IsApproved(t, h.AskForCertificate(t, h.AgentClient(t, name), hub.SubjectOf(name, "one"), name, nil))
+	h.NotesAgents(t, name, "*,one")
+	h.HasRights(t, name, "two", true)
+	h.PatchCluster(t, name, fmt.Sprintf(`{"metadata":{"annotations":{%q:"one"}}}`, clusterv1.AnnotationAgents))
+	h.HasRights(t, name, "two", false)
+	h.HasRights(t, name, "one", true)
+	h.NotesAgents(t, name, "one")
 }
 
-// noted waits until an annotation names the agents.
-func (h *hub) noted(t *testing.T, name, agents string) {
-	t.Helper()
-	h.eventually(t, "the agents are "+agents, func(ctx context.Context) (bool, error) {
-		mc := &clusterv1.ManagedCluster{}
-		err := h.client.Get(ctx, client.ObjectKey{Name: name}, mc)
-		return mc.Annotations[clusterv1.AnnotationAgents] == agents, err
-	})
-}
-
-func namesRemoved(t *testing.T, h *hub) {
+func namesRemoved(t *testing.T, h *hub.RegistrationHub) {
 	const name = "replaced"
-	h.join(t, name, "one")
-	h.hasRights(t, name, "one", true)
-	h.patch(t, name, fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, clusterv1.AnnotationAgents))
-	h.noted(t, name, "one")
-	h.hasRights(t, name, "one", true)
+	h.JoinWithAgent(t, name, "one")
+	h.HasRights(t, name, "one", true)
+	h.PatchCluster(t, name, fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, clusterv1.AnnotationAgents))
+	h.NotesAgents(t, name, "one")
+	h.HasRights(t, name, "one", true)
 }

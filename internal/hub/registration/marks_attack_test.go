@@ -15,14 +15,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/testing/hub"
 )
 
 // changesItsWorks has the agent of a cluster take the marks off a work by which the hub
 // finds it, and write what agents have to write.
-func changesItsWorks(t *testing.T, h *hub) {
+func changesItsWorks(t *testing.T, h *hub.RegistrationHub) {
 	const name = "marks"
-	h.joinWith(t, name, nil)
-	if err := workv1.AddToScheme(h.client.Scheme()); err != nil {
+	h.JoinWithLabels(t, name, nil)
+	if err := workv1.AddToScheme(h.Client.Scheme()); err != nil {
 		t.Fatal(err)
 	}
 	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
@@ -32,8 +33,8 @@ func changesItsWorks(t *testing.T, h *hub) {
 	work.Spec.Workload.Manifests = []workv1.Manifest{{RawExtension: runtime.RawExtension{
 		Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"web","annotations":null}}`),
 	}}}
-	h.create(t, work)
-	agent, key := h.agent(t, name), client.ObjectKeyFromObject(work)
+	h.CreateObjects(t, work)
+	agent, key := h.AgentClient(t, name), client.ObjectKeyFromObject(work)
 	patch := func(of types.PatchType, body string) func(context.Context) error {
 		return func(ctx context.Context) error {
 			return agent.Patch(ctx, work.DeepCopy(), client.RawPatch(of, []byte(body)))
@@ -82,7 +83,7 @@ func changesItsWorks(t *testing.T, h *hub) {
 			t.Errorf("%s: the API server says %v, want a refusal with %q", c.what, err, c.refusal)
 		}
 	}
-	if err := h.client.Patch(t.Context(), work.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"mark":"hub"}}}`))); err != nil {
+	if err := h.Client.Patch(t.Context(), work.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"mark":"hub"}}}`))); err != nil {
 		t.Errorf("the hub may not change what agents may not: %v", err)
 	}
 }

@@ -16,21 +16,22 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	"github.com/capstan-io/capstan/internal/testing/env"
+	"github.com/capstan-io/capstan/internal/testing/hub"
 )
 
 // mayAskForCertificates returns a client with the rights of a bootstrap token, and a request that it may make.
-func mayAskForCertificates(t *testing.T, h *hub, user string) (client.Client, certificatesv1.CertificateSigningRequestSpec) {
+func mayAskForCertificates(t *testing.T, h *hub.RegistrationHub, user string) (client.Client, certificatesv1.CertificateSigningRequestSpec) {
 	t.Helper()
 	asks := rbacv1.PolicyRule{APIGroups: []string{certificatesv1.GroupName}, Resources: []string{"certificatesigningrequests"}, Verbs: []string{"create"}}
-	h.grant(t, user, asks)
-	env.WaitAllowed(t.Context(), t, h.config, authorizationv1.SubjectAccessReviewSpec{User: user}, "", asks, true)
-	as := h.clientOf(t, user, clusterv1.GroupBootstrappers)
-	return as, h.ask(t, as, pkix.Name{CommonName: "anybody"}, "named", nil).Spec
+	h.GrantUser(t, user, asks)
+	env.WaitAllowed(t.Context(), t, h.AdminConfig, authorizationv1.SubjectAccessReviewSpec{User: user}, "", asks, true)
+	as := h.ClientOf(t, user, clusterv1.GroupBootstrappers)
+	return as, h.AskForCertificate(t, as, pkix.Name{CommonName: "anybody"}, "named", nil).Spec
 }
 
 // joinsUnderStrangeNames has a bootstrap token choose names of certificate requests, of which API servers take
 // any text, and texts to generate names from, which they store whole and of any length.
-func joinsUnderStrangeNames(t *testing.T, h *hub) {
+func joinsUnderStrangeNames(t *testing.T, h *hub.RegistrationHub) {
 	as, request := mayAskForCertificates(t, h, "namer")
 	long := strings.Repeat("x", 1_000_000)
 	for what, named := range map[string]metav1.ObjectMeta{
@@ -48,7 +49,7 @@ func joinsUnderStrangeNames(t *testing.T, h *hub) {
 			if label != "" {
 				csr.Labels = map[string]string{clusterv1.LabelClusterName: label}
 			}
-			refusedWith(t, "a certificate request with "+what, as.Create(t.Context(), csr),
+			hub.RefusedWith(t, "a certificate request with "+what, as.Create(t.Context(), csr),
 				"metadata.name and metadata.generateName of the certificate request of a cluster have at most 253 characters")
 		}
 	}
@@ -65,19 +66,19 @@ func joinsUnderStrangeNames(t *testing.T, h *hub) {
 
 // asksForANode has a bootstrap token of clusters, which API servers take for one of nodes, too, ask for
 // what hubs may sign for nodes without an administrator.
-func asksForANode(t *testing.T, h *hub) {
+func asksForANode(t *testing.T, h *hub.RegistrationHub) {
 	as, request := mayAskForCertificates(t, h, "noder")
 	for _, signer := range []string{
 		certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.KubeletServingSignerName, "example.com/signer",
 	} {
 		csr := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{GenerateName: "named-"}, Spec: *request.DeepCopy()}
 		csr.Spec.SignerName = signer
-		refusedWith(t, "a certificate request of a bootstrap token for signer "+signer, as.Create(t.Context(), csr), "may be requested only")
+		hub.RefusedWith(t, "a certificate request of a bootstrap token for signer "+signer, as.Create(t.Context(), csr), "may be requested only")
 	}
 	// Agents ask for the certificates of their add-ons.
 	csr := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{GenerateName: "addon-canary-"}, Spec: *request.DeepCopy()}
 	csr.Spec.SignerName = "example.com/signer"
-	if err := h.agent(t, "canary").Create(t.Context(), csr, client.DryRunAll); err != nil {
+	if err := h.AgentClient(t, "canary").Create(t.Context(), csr, client.DryRunAll); err != nil {
 		t.Errorf("an agent may not ask for a certificate of another signer: %v", err)
 	}
 }

@@ -15,11 +15,12 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/hub/registration"
 	"github.com/capstan-io/capstan/internal/testing/env"
+	"github.com/capstan-io/capstan/internal/testing/hub"
 )
 
 func TestThePushAgentMayUseWhatBelongsToPushClustersAndNothingElse(t *testing.T) {
 	const hubNamespace = "open-cluster-management-hub"
-	h := startHub(t, registration.SetupOptions{Gates: gates(t, nil), OwnNamespace: hubNamespace})
+	h := startHub(t, registration.SetupOptions{Gates: hub.ResolveGates(t, nil), OwnNamespace: hubNamespace})
 	agent := authorizationv1.SubjectAccessReviewSpec{
 		User: "system:serviceaccount:" + hubNamespace + ":" + fleetv1alpha1.PushAgentServiceAccount,
 	}
@@ -35,7 +36,7 @@ func TestThePushAgentMayUseWhatBelongsToPushClustersAndNothingElse(t *testing.T)
 	}
 	may := func(namespace string, rule rbacv1.PolicyRule, yes bool) {
 		t.Helper()
-		env.WaitAllowed(t.Context(), t, h.config, agent, namespace, rule, yes)
+		env.WaitAllowed(t.Context(), t, h.AdminConfig, agent, namespace, rule, yes)
 	}
 	allOf := func(cluster string, yes bool) {
 		t.Helper()
@@ -46,7 +47,7 @@ func TestThePushAgentMayUseWhatBelongsToPushClustersAndNothingElse(t *testing.T)
 	}
 
 	// The operator makes this role; the hub does not hold what is in it.
-	h.create(t, &rbacv1.ClusterRole{
+	h.CreateObjects(t, &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: fleetv1alpha1.PushCredentialsRole},
 		Rules:      []rbacv1.PolicyRule{secret(fleetv1alpha1.DefaultSecretName)},
 	})
@@ -54,9 +55,9 @@ func TestThePushAgentMayUseWhatBelongsToPushClustersAndNothingElse(t *testing.T)
 		ObjectMeta: metav1.ObjectMeta{Name: "push"},
 		Spec:       fleetv1alpha1.ClusterConnectionSpec{SyncMode: fleetv1alpha1.SyncModePush, APIEndpoint: "https://member"},
 	}
-	h.create(t, push, cluster("push", true), cluster("pull", true))
+	h.CreateObjects(t, push, hub.NewCluster("push", true), hub.NewCluster("pull", true))
 	for _, name := range []string{"push", "pull"} {
-		h.accepted(t, name, metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted)
+		h.IsAccepted(t, name, metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted)
 	}
 	allOf("push", true)
 	may("push", secret("another"), false)
@@ -64,12 +65,12 @@ func TestThePushAgentMayUseWhatBelongsToPushClustersAndNothingElse(t *testing.T)
 
 	t.Run("until the cluster is Pull", func(t *testing.T) {
 		patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"syncMode":"Pull"}}`))
-		if err := h.client.Patch(t.Context(), push, patch); err != nil {
+		if err := h.Client.Patch(t.Context(), push, patch); err != nil {
 			t.Fatal(err)
 		}
 		allOf("push", false)
 		back := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"syncMode":"Push"}}`))
-		if err := h.client.Patch(t.Context(), push, back); err != nil {
+		if err := h.Client.Patch(t.Context(), push, back); err != nil {
 			t.Fatal(err)
 		}
 		allOf("push", true)
@@ -77,7 +78,7 @@ func TestThePushAgentMayUseWhatBelongsToPushClustersAndNothingElse(t *testing.T)
 	t.Run("until the hub does not accept it any more", func(t *testing.T) {
 		patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"hubAcceptsClient":false}}`))
 		mc := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "push"}}
-		if err := h.client.Patch(t.Context(), mc, patch); err != nil {
+		if err := h.Client.Patch(t.Context(), mc, patch); err != nil {
 			t.Fatal(err)
 		}
 		allOf("push", false)
@@ -85,11 +86,11 @@ func TestThePushAgentMayUseWhatBelongsToPushClustersAndNothingElse(t *testing.T)
 	t.Run("until the cluster is gone", func(t *testing.T) {
 		patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"syncMode":"Push","apiEndpoint":"https://member"}}`))
 		pull := &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: "pull"}}
-		if err := h.client.Patch(t.Context(), pull, patch); err != nil {
+		if err := h.Client.Patch(t.Context(), pull, patch); err != nil {
 			t.Fatal(err)
 		}
 		allOf("pull", true)
-		if err := h.client.Delete(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "pull"}}); err != nil {
+		if err := h.Client.Delete(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "pull"}}); err != nil {
 			t.Fatal(err)
 		}
 		allOf("pull", false)

@@ -27,6 +27,7 @@ import (
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/kube/conditions"
 	"github.com/capstan-io/capstan/internal/registration/agentlabels"
+	"github.com/capstan-io/capstan/internal/testing/hub"
 )
 
 // manyKeys is a map of as many keys, each with a value of as many bytes.
@@ -46,18 +47,9 @@ func taints(count int, value string) (list []clusterv1.Taint) {
 	return list
 }
 
-// refusedWith requires a refusal that says why, which no other bound of the API server
-// is.
-func refusedWith(t *testing.T, what string, err error, why string) {
-	t.Helper()
-	if err == nil || !strings.Contains(err.Error(), why) {
-		t.Errorf("%s: the API server says %v, want a refusal with %q", what, err, why)
-	}
-}
-
 // joinsWithMegabytes has somebody who may ask to join send what every controller of the
 // hub would keep in memory.
-func joinsWithMegabytes(t *testing.T, h *hub) {
+func joinsWithMegabytes(t *testing.T, h *hub.RegistrationHub) {
 	const joiner, acceptor = "joiner", "acceptor"
 	asks := rbacv1.PolicyRule{
 		APIGroups: []string{clusterv1.GroupName, certificatesv1.GroupName}, Resources: []string{"managedclusters", "certificatesigningrequests"},
@@ -66,13 +58,13 @@ func joinsWithMegabytes(t *testing.T, h *hub) {
 	accepts := rbacv1.PolicyRule{
 		APIGroups: []string{clusterv1.RegisterGroup}, Resources: []string{"managedclusters/accept"}, Verbs: []string{"update"},
 	}
-	h.grant(t, joiner, asks)
-	h.grant(t, acceptor, asks, accepts)
-	as, asAcceptor := h.clientOf(t, joiner), h.clientOf(t, acceptor)
+	h.GrantUser(t, joiner, asks)
+	h.GrantUser(t, acceptor, asks, accepts)
+	as, asAcceptor := h.ClientOf(t, joiner), h.ClientOf(t, acceptor)
 	owner := metav1.OwnerReference{APIVersion: "v1", Kind: "Namespace", Name: "gone", UID: "gone"}
 	const marks, more = "finalizers nor owners", "at most 64 labels and 64 annotations"
 
-	request := h.ask(t, as, pkix.Name{CommonName: "anybody"}, "asked", nil).Spec
+	request := h.AskForCertificate(t, as, pkix.Name{CommonName: "anybody"}, "asked", nil).Spec
 	large := *request.DeepCopy()
 	large.Request = append(large.Request, []byte(strings.Repeat("\n", 9<<10))...)
 	for what, c := range map[string]struct {
@@ -90,25 +82,25 @@ func joinsWithMegabytes(t *testing.T, h *hub) {
 	} {
 		c.csr.GenerateName = "asked-"
 		metav1.SetMetaDataLabel(&c.csr.ObjectMeta, clusterv1.LabelClusterName, "asked")
-		refusedWith(t, "a certificate request with "+what, as.Create(t.Context(), &c.csr), c.why)
+		hub.RefusedWith(t, "a certificate request with "+what, as.Create(t.Context(), &c.csr), c.why)
 	}
 	// Who may ask to join may do so without the label of a cluster.
-	account := "system:serviceaccount:" + operatorNamespace + ":" + operatorv1.BootstrapServiceAccount
-	h.grant(t, account, asks)
+	account := "system:serviceaccount:" + hub.OperatorNamespace + ":" + operatorv1.BootstrapServiceAccount
+	h.GrantUser(t, account, asks)
 	for what, by := range map[string]client.Client{
-		"the account of agents": h.clientOf(t, account), "a bootstrap token": h.clientOf(t, joiner, clusterv1.GroupBootstrappers), "an agent": h.agent(t, "canary"),
+		"the account of agents": h.ClientOf(t, account), "a bootstrap token": h.ClientOf(t, joiner, clusterv1.GroupBootstrappers), "an agent": h.AgentClient(t, "canary"),
 	} {
 		csr := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{GenerateName: "asked-"}, Spec: large}
-		refusedWith(t, "a large certificate request of "+what+" without a label", by.Create(t.Context(), csr), "at most 8192 bytes")
+		hub.RefusedWith(t, "a large certificate request of "+what+" without a label", by.Create(t.Context(), csr), "at most 8192 bytes")
 	}
 	for label, allowed := range map[string]bool{"canary": true, "asked": false} {
 		csr := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{GenerateName: "asked-"}, Spec: request}
 		metav1.SetMetaDataLabel(&csr.ObjectMeta, clusterv1.LabelClusterName, label)
-		switch err := h.agent(t, "canary").Create(t.Context(), csr); {
+		switch err := h.AgentClient(t, "canary").Create(t.Context(), csr); {
 		case allowed && err != nil:
 			t.Errorf("the agent of cluster %q makes no request in its name: %v", label, err)
 		case !allowed:
-			refusedWith(t, "a certificate request of an agent in the name of another cluster", err, "its own cluster only")
+			hub.RefusedWith(t, "a certificate request of an agent in the name of another cluster", err, "its own cluster only")
 		}
 	}
 
@@ -143,29 +135,29 @@ func joinsWithMegabytes(t *testing.T, h *hub) {
 			mc.ManagedFields = []metav1.ManagedFieldsEntry{fieldsOf("other", clusterv1.GroupVersion.String(), 100)}
 		}, "no metadata.managedFields but his own"},
 	} {
-		mc := cluster("asked", false)
+		mc := hub.NewCluster("asked", false)
 		c.change(mc)
-		refusedWith(t, "a ManagedCluster with "+what, as.Create(t.Context(), mc), c.why)
+		hub.RefusedWith(t, "a ManagedCluster with "+what, as.Create(t.Context(), mc), c.why)
 		if what == "labels" || what == "a heartbeat of days" {
 			if err := asAcceptor.Create(t.Context(), mc); err != nil {
 				t.Errorf("who may accept clusters may not make one with %s: %v", what, err)
 			}
-			if err := h.client.Delete(t.Context(), mc); err != nil {
+			if err := h.Client.Delete(t.Context(), mc); err != nil {
 				t.Fatal(err)
 			}
-			h.gone(t, mc)
+			h.IsGone(t, mc)
 		}
 	}
 	// It is for the webhook, which is not here, to say that he may not accept it.
-	accepted := cluster("asked", true)
+	accepted := hub.NewCluster("asked", true)
 	accepted.Finalizers = []string{clusterv1.FinalizerAPIResourceCleanup}
 	if err := as.Create(t.Context(), accepted, client.DryRunAll); err != nil {
 		t.Errorf("a cluster that comes accepted is refused for what the hub's webhook gives it: %v", err)
 	}
-	mc := cluster("asked", false)
+	mc := hub.NewCluster("asked", false)
 	mc.Labels = map[string]string{"env": "x"}
 	// The webhook marks the cluster as one that waits before the guard looks at it.
-	mc.Annotations = map[string]string{fleetv1alpha1.AnnotationAgentID: "1", ownPrefix + "x": "y", clusterv1.AnnotationAwaitingAcceptance: "mark"}
+	mc.Annotations = map[string]string{fleetv1alpha1.AnnotationAgentID: "1", hub.OwnPrefix + "x": "y", clusterv1.AnnotationAwaitingAcceptance: "mark"}
 	if err := as.Create(t.Context(), mc); err != nil {
 		t.Errorf("who asks to join may not: %v", err)
 	}
@@ -173,21 +165,21 @@ func joinsWithMegabytes(t *testing.T, h *hub) {
 
 // fillsItsCluster has an agent write so much about its cluster that there is no room for
 // what an administrator writes there.
-func fillsItsCluster(t *testing.T, h *hub) {
+func fillsItsCluster(t *testing.T, h *hub.RegistrationHub) {
 	const name, spaces = "filled", "spaces"
 	set := &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: spaces}}
 	set.Spec.ManagedNamespaces = []clusterv1.ManagedNamespaceConfig{{Name: "shared"}}
-	h.create(t, set)
-	h.joinWith(t, name, map[string]string{clusterv1.LabelClusterSet: spaces})
-	h.eventually(t, "the hub requests the namespace of the set", func(ctx context.Context) (bool, error) {
-		return len(h.read(ctx, t, name).Status.ManagedNamespaces) == 1, nil
+	h.CreateObjects(t, set)
+	h.JoinWithLabels(t, name, map[string]string{clusterv1.LabelClusterSet: spaces})
+	h.Eventually(t, "the hub requests the namespace of the set", func(ctx context.Context) (bool, error) {
+		return len(h.ReadClusterIn(ctx, t, name).Status.ManagedNamespaces) == 1, nil
 	})
-	h.allow(t, name, agentlabels.AllowedKeys{"*"})
-	agent := h.agent(t, name)
+	h.AllowLabels(t, name, agentlabels.AllowedKeys{"*"})
+	agent := h.AgentClient(t, name)
 	// It writes for Push clusters what their API servers say.
 	pushAgent := "system:serviceaccount:" + operatorv1.DefaultHubNamespace + ":" + fleetv1alpha1.PushAgentServiceAccount
-	h.grant(t, pushAgent, rbacv1.PolicyRule{APIGroups: []string{clusterv1.GroupName}, Resources: []string{"managedclusters/status"}, Verbs: []string{"update"}})
-	reporters := map[string]client.Client{"the agent": agent, "the push agent": h.clientOf(t, pushAgent)}
+	h.GrantUser(t, pushAgent, rbacv1.PolicyRule{APIGroups: []string{clusterv1.GroupName}, Resources: []string{"managedclusters/status"}, Verbs: []string{"update"}})
+	reporters := map[string]client.Client{"the agent": agent, "the push agent": h.ClientOf(t, pushAgent)}
 	claims := func(count, bytes int) (list []clusterv1.ManagedClusterClaim) {
 		for i := range count {
 			list = append(list, clusterv1.ManagedClusterClaim{Name: fmt.Sprint("claim-", i), Value: strings.Repeat("x", bytes)})
@@ -232,12 +224,12 @@ func fillsItsCluster(t *testing.T, h *hub) {
 			mc.Status.ManagedNamespaces[0].Conditions = append(mc.Status.ManagedNamespaces[0].Conditions, condition("One"), condition("Two"), condition("Three"))
 		}, "an entry of status.managedNamespaces has at most 8 conditions"},
 	} {
-		mc := h.get(t, name)
+		mc := h.ReadCluster(t, name)
 		c.change(mc)
 		for who, as := range reporters {
-			h.refusedInTurn(t, "a status of "+who+" with "+what, func(ctx context.Context) error {
+			h.RefusedInTurn(t, "a status of "+who+" with "+what, func(ctx context.Context) error {
 				reported := mc.DeepCopy()
-				reported.ResourceVersion = h.read(ctx, t, name).ResourceVersion
+				reported.ResourceVersion = h.ReadClusterIn(ctx, t, name).ResourceVersion
 				return as.Status().Update(ctx, reported)
 			}, c.why)
 		}
@@ -248,16 +240,16 @@ func fillsItsCluster(t *testing.T, h *hub) {
 	}{
 		"labels": {func(mc *clusterv1.ManagedCluster) { maps.Copy(mc.Labels, manyKeys(1000, 63)) }, "256 labels"},
 		"annotations": {func(mc *clusterv1.ManagedCluster) {
-			metav1.SetMetaDataAnnotation(&mc.ObjectMeta, ownPrefix+"x", strings.Repeat("x", 100<<10))
+			metav1.SetMetaDataAnnotation(&mc.ObjectMeta, hub.OwnPrefix+"x", strings.Repeat("x", 100<<10))
 		}, "256 annotations"},
 		"a certificate": {func(mc *clusterv1.ManagedCluster) {
 			mc.Spec.ManagedClusterClientConfigs = []clusterv1.ClientConfig{{URL: "https://x:6443", CABundle: make([]byte, 64<<10)}}
 		}, "managedClusterClientConfigs of together"},
 	} {
-		refusedWith(t, what, h.changeAs(t.Context(), t, agent, name, c.change), c.why)
+		hub.RefusedWith(t, what, h.ChangeAs(t.Context(), t, agent, name, c.change), c.why)
 	}
 	// API servers note ten that have updated an object, and any number that have applied.
-	refusedWith(t, "others that have applied", h.changeAs(t.Context(), t, agent, name, func(mc *clusterv1.ManagedCluster) {
+	hub.RefusedWith(t, "others that have applied", h.ChangeAs(t.Context(), t, agent, name, func(mc *clusterv1.ManagedCluster) {
 		mc.ManagedFields = append(mc.ManagedFields, metav1.ManagedFieldsEntry{
 			Manager: "other", Operation: metav1.ManagedFieldsOperationApply, APIVersion: clusterv1.GroupVersion.String(), Time: &metav1.Time{Time: time.Unix(1, 0)},
 			FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:hubAcceptsClient":{}}}`),
@@ -266,7 +258,7 @@ func fillsItsCluster(t *testing.T, h *hub) {
 
 	for owner, may := range map[string]bool{fleetv1alpha1.FieldOwnerClusterStatus: true, fleetv1alpha1.FieldOwnerClusterLabels: true, "other": false} {
 		says := []metav1.Condition{{Type: "Of" + strings.ReplaceAll(owner, "-", ""), Status: metav1.ConditionTrue, Reason: "Reported", LastTransitionTime: metav1.Now()}}
-		err := conditions.ApplyStatus(t.Context(), agent, h.get(t, name), owner, says, nil)
+		err := conditions.ApplyStatus(t.Context(), agent, h.ReadCluster(t, name), owner, says, nil)
 		if may && err != nil || !may && !apierrors.IsInvalid(err) {
 			t.Errorf("as %q the agent reports a condition: %v", owner, err)
 		}
@@ -274,8 +266,8 @@ func fillsItsCluster(t *testing.T, h *hub) {
 
 	// As "capstan deny --revoke" does.
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"hubAcceptsClient":false},"metadata":{"managedFields":[{}]}}`))
-	mc := h.get(t, name)
-	if err := h.client.Patch(t.Context(), mc, patch); err != nil || mc.Spec.HubAcceptsClient {
+	mc := h.ReadCluster(t, name)
+	if err := h.Client.Patch(t.Context(), mc, patch); err != nil || mc.Spec.HubAcceptsClient {
 		t.Errorf("an administrator cannot deny the cluster: %v", err)
 	}
 	if left := len(mc.ManagedFields); left > 1 {
@@ -285,11 +277,11 @@ func fillsItsCluster(t *testing.T, h *hub) {
 
 // fillsItsConnection has an agent report so much that there is no room in its
 // ClusterConnection for what an administrator writes there.
-func fillsItsConnection(t *testing.T, h *hub) {
+func fillsItsConnection(t *testing.T, h *hub.RegistrationHub) {
 	const name = "reporting"
-	h.joinWith(t, name, nil)
-	h.connection(t.Context(), t, name)
-	agent := h.agent(t, name)
+	h.JoinWithLabels(t, name, nil)
+	h.ReadConnection(t.Context(), t, name)
+	agent := h.AgentClient(t, name)
 	report := func(status fleetv1alpha1.ClusterConnectionStatus) error {
 		text, err := json.Marshal(map[string]any{"status": status})
 		if err != nil {
@@ -332,37 +324,27 @@ func fillsItsConnection(t *testing.T, h *hub) {
 		"what nodes have":       {fleetv1alpha1.ClusterConnectionStatus{ResourceSummary: &fleetv1alpha1.ResourceSummary{Allocatable: room}}, "resourceSummary.allocatable"},
 		"what pods ask for":     {fleetv1alpha1.ClusterConnectionStatus{ResourceSummary: &fleetv1alpha1.ResourceSummary{Allocating: room}}, "resourceSummary.allocating"},
 	} {
-		refusedWith(t, "a report of "+what, report(c.status), c.why)
+		hub.RefusedWith(t, "a report of "+what, report(c.status), c.why)
 	}
 	if err := report(serves(100, 100, 25)); err != nil {
 		t.Errorf("a large cluster may not report what it serves: %v", err)
 	}
 }
 
-// refusedInTurn tries until nobody else has written meanwhile.
-func (h *hub) refusedInTurn(t *testing.T, what string, try func(context.Context) error, why string) {
-	t.Helper()
-	err := try(t.Context())
-	for apierrors.IsConflict(err) {
-		err = try(t.Context())
-	}
-	refusedWith(t, what, err, why)
-}
-
 // redirectsToken has somebody who may write ClusterConnections, but read no Secret, have
 // the token of a Push cluster sent to a server of his own.
-func redirectsToken(t *testing.T, h *hub) {
+func redirectsToken(t *testing.T, h *hub.RegistrationHub) {
 	const name, writer, reader = "pushed", "connection-writer", "connection-reader"
 	writes := rbacv1.PolicyRule{
 		APIGroups: []string{fleetv1alpha1.GroupName}, Resources: []string{"clusterconnections"}, Verbs: []string{"create", "get", "update", "patch", "delete"},
 	}
-	h.grant(t, writer, writes)
-	h.grant(t, reader, writes, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}})
-	as, asReader := h.clientOf(t, writer), h.clientOf(t, reader)
+	h.GrantUser(t, writer, writes)
+	h.GrantUser(t, reader, writes, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}})
+	as, asReader := h.ClientOf(t, writer), h.ClientOf(t, reader)
 	connection := &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	connection.Spec.SyncMode, connection.Spec.APIEndpoint = fleetv1alpha1.SyncModePush, "https://member.example.com:6443"
 	why := "requires to be allowed to get the Secret " + name + "/"
-	refusedWith(t, "a connection", as.Create(t.Context(), connection.DeepCopy()), why+fleetv1alpha1.DefaultSecretName)
+	hub.RefusedWith(t, "a connection", as.Create(t.Context(), connection.DeepCopy()), why+fleetv1alpha1.DefaultSecretName)
 	if err := asReader.Create(t.Context(), connection.DeepCopy()); err != nil {
 		t.Fatalf("who may read the token may not use it: %v", err)
 	}
@@ -373,7 +355,7 @@ func redirectsToken(t *testing.T, h *hub) {
 		"no verification": `{"spec":{"insecureSkipTLSVerification":true}}`,
 		"another Secret":  `{"spec":{"secretRef":{"name":"bank"}}}`,
 	} {
-		refusedWith(t, what, as.Patch(t.Context(), connection.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(patch))), why)
+		hub.RefusedWith(t, what, as.Patch(t.Context(), connection.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(patch))), why)
 		if err := asReader.Patch(t.Context(), connection.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(patch)), client.DryRunAll); err != nil {
 			t.Errorf("%s: who may read the token may not: %v", what, err)
 		}

@@ -16,13 +16,10 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	"github.com/capstan-io/capstan/internal/hub/registration"
+	"github.com/capstan-io/capstan/internal/testing/hub"
 )
 
 // waveClusters is how many clusters join at once.
@@ -62,25 +59,25 @@ func (c conflicts) RoundTrip(request *http.Request) (*http.Response, error) {
 // write their status while the hub writes its own part: nothing of that is an
 // error, so nobody may read of one.
 func TestAWaveOfJoinsIsNothingToReport(t *testing.T) {
-	h := startHub(t, registration.SetupOptions{Gates: gates(t, nil)})
-	h.stop()
+	h := startHub(t, registration.SetupOptions{Gates: hub.ResolveGates(t, nil)})
+	h.Stop()
 	lines := &errorLines{LogSink: funcr.New(func(string, string) {}, funcr.Options{}).GetSink()}
 	var late atomic.Int64
-	credentials := as(h.config, "registration-controller-sa")
+	credentials := hub.AsUser(h.AdminConfig, "registration-controller-sa")
 	credentials.Wrap(func(next http.RoundTripper) http.RoundTripper { return conflicts{next: next, count: &late} })
-	h.startLogging(t, credentials, registration.SetupOptions{Gates: gates(t, nil)}, logr.New(lines))
+	h.StartLogging(t, credentials, registration.SetupOptions{Gates: hub.ResolveGates(t, nil)}, logr.New(lines))
 
 	begun := time.Now()
 	group, ctx := errgroup.WithContext(t.Context())
 	for i := range waveClusters {
-		group.Go(func() error { return h.joins(ctx, fmt.Sprintf("wave-%02d", i)) })
+		group.Go(func() error { return h.PlayJoin(ctx, fmt.Sprintf("wave-%02d", i)) })
 	}
 	if err := group.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	h.eventually(t, "no cluster has the taint of one that is not heard of", func(ctx context.Context) (bool, error) {
+	h.Eventually(t, "no cluster has the taint of one that is not heard of", func(ctx context.Context) (bool, error) {
 		list := &clusterv1.ManagedClusterList{}
-		if err := h.client.List(ctx, list); err != nil {
+		if err := h.Client.List(ctx, list); err != nil {
 			return false, err
 		}
 		for i := range list.Items {
@@ -91,44 +88,10 @@ func TestAWaveOfJoinsIsNothingToReport(t *testing.T) {
 		return len(list.Items) == waveClusters, nil
 	})
 	t.Logf("%d clusters have joined after %s; %d writes came too late", waveClusters, time.Since(begun).Round(time.Millisecond), late.Load())
-	h.stop()
+	h.Stop()
 	lines.mu.Lock()
 	defer lines.mu.Unlock()
 	if len(lines.lines) > 0 {
 		t.Errorf("%d errors are logged, such as:\n%s", len(lines.lines), strings.Join(lines.lines[:min(len(lines.lines), 5)], "\n"))
 	}
-}
-
-// joins does what the agent of a cluster and an administrator do.
-func (h *hub) joins(ctx context.Context, name string) error {
-	if err := h.client.Create(ctx, cluster(name, true)); err != nil {
-		return fmt.Errorf("creating %s: %w", name, err)
-	}
-	agent, err := client.New(rest.CopyConfig(as(h.config, clusterv1.AgentUser(name, "one"), clusterv1.AgentGroup(name), clusterv1.GroupManagedClusters)),
-		client.Options{Scheme: h.client.Scheme(), Mapper: h.client.RESTMapper()})
-	if err != nil {
-		return fmt.Errorf("making the client of %s: %w", name, err)
-	}
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for done := 0; done < 2; {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-		}
-		mc := &clusterv1.ManagedCluster{}
-		if err := agent.Get(ctx, client.ObjectKey{Name: name}, mc); err != nil {
-			continue // it has no rights yet
-		}
-		if !meta.IsStatusConditionTrue(mc.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) {
-			continue
-		}
-		kind := []string{clusterv1.ManagedClusterConditionJoined, clusterv1.ManagedClusterConditionAvailable}[done]
-		meta.SetStatusCondition(&mc.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind})
-		if err := agent.Status().Update(ctx, mc); err == nil {
-			done++
-		}
-	}
-	return nil
 }

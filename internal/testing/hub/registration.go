@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package registration_test
+package hub
 
 import (
 	"context"
@@ -28,21 +28,22 @@ import (
 // patienceMax is how long a test waits for something that takes milliseconds.
 const patienceMax = time.Minute
 
-// hub is an API server with the registration controllers at work on it.
-type hub struct {
-	config *rest.Config
-	// client reads and writes as an administrator, cached reads what the
+// RegistrationHub is an API server with the registration controllers at work on it.
+type RegistrationHub struct {
+	AdminConfig *rest.Config
+	// Client reads and writes as an administrator, cached reads what the
 	// controllers see.
-	client client.Client
-	cached client.Reader
-	stop   func()
+	Client client.Client
+	Cached client.Reader
+	Stop   func()
 }
 
-func startHub(t testing.TB, o registration.SetupOptions) *hub {
+// StartRegistration starts a hub with the definitions of a folder.
+func StartRegistration(t testing.TB, servers *env.Servers, definitions string, o registration.SetupOptions) *RegistrationHub {
 	t.Helper()
 	ctrl.SetLogger(logr.Discard())
 	_, restConfig := servers.Start(t, func(e *envtest.Environment) {
-		e.CRDDirectoryPaths = []string{"../../../config/crd"}
+		e.CRDDirectoryPaths = []string{definitions}
 	})
 	scheme, err := registration.NewRegistrationScheme()
 	if err != nil {
@@ -52,29 +53,29 @@ func startHub(t testing.TB, o registration.SetupOptions) *hub {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &hub{config: restConfig, client: admin}
-	h.start(t, h.componentConfig(t), o)
+	h := &RegistrationHub{AdminConfig: restConfig, Client: admin}
+	h.StartControllers(t, h.componentConfig(t), o)
 	return h
 }
 
 // componentConfig returns the credentials of the component: a user with the
 // generated role and nothing else, so that a permission that is missing shows.
-func (h *hub) componentConfig(t testing.TB) *rest.Config {
+func (h *RegistrationHub) componentConfig(t testing.TB) *rest.Config {
 	t.Helper()
 	const user = "registration-controller-sa"
 	rules, _, err := config.Rules(config.RegistrationController)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.grant(t, user, rules...)
-	env.WaitAllowed(t.Context(), t, h.config, authorizationv1.SubjectAccessReviewSpec{User: user}, "", rules[0], true)
-	return as(h.config, user)
+	h.GrantUser(t, user, rules...)
+	env.WaitAllowed(t.Context(), t, h.AdminConfig, authorizationv1.SubjectAccessReviewSpec{User: user}, "", rules[0], true)
+	return AsUser(h.AdminConfig, user)
 }
 
-// grant gives a user rights in all namespaces.
-func (h *hub) grant(t testing.TB, user string, rules ...rbacv1.PolicyRule) {
+// GrantUser gives a user rights in all namespaces.
+func (h *RegistrationHub) GrantUser(t testing.TB, user string, rules ...rbacv1.PolicyRule) {
 	t.Helper()
-	h.create(t,
+	h.CreateObjects(t,
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: rules},
 		&rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: user},
@@ -84,40 +85,41 @@ func (h *hub) grant(t testing.TB, user string, rules ...rbacv1.PolicyRule) {
 	)
 }
 
-// as returns the credentials changed to those of a user.
-func as(c *rest.Config, user string, groups ...string) *rest.Config {
+// AsUser returns the credentials changed to those of a user.
+func AsUser(c *rest.Config, user string, groups ...string) *rest.Config {
 	c = rest.CopyConfig(c)
 	c.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: append(groups, "system:authenticated")}
 	return c
 }
 
-// clientOf returns a client with a user's credentials.
-func (h *hub) clientOf(t testing.TB, user string, groups ...string) client.Client {
+// ClientOf returns a client with a user's credentials.
+func (h *RegistrationHub) ClientOf(t testing.TB, user string, groups ...string) client.Client {
 	t.Helper()
-	c, err := client.New(as(h.config, user, groups...), client.Options{Scheme: h.client.Scheme()})
+	c, err := client.New(AsUser(h.AdminConfig, user, groups...), client.Options{Scheme: h.Client.Scheme()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return c
 }
 
-func (h *hub) create(t testing.TB, objects ...client.Object) {
+// CreateObjects creates objects, one after the other.
+func (h *RegistrationHub) CreateObjects(t testing.TB, objects ...client.Object) {
 	t.Helper()
 	for _, object := range objects {
-		if err := h.client.Create(t.Context(), object); err != nil {
+		if err := h.Client.Create(t.Context(), object); err != nil {
 			t.Fatalf("creating %T %q: %v", object, object.GetName(), err)
 		}
 	}
 }
 
-// start runs the controllers with the credentials.
-func (h *hub) start(t testing.TB, credentials *rest.Config, o registration.SetupOptions) {
+// StartControllers runs the controllers with the credentials.
+func (h *RegistrationHub) StartControllers(t testing.TB, credentials *rest.Config, o registration.SetupOptions) {
 	t.Helper()
-	h.startLogging(t, credentials, o, logr.Discard())
+	h.StartLogging(t, credentials, o, logr.Discard())
 }
 
-// startLogging does the same with a logger.
-func (h *hub) startLogging(t testing.TB, credentials *rest.Config, o registration.SetupOptions, log logr.Logger) {
+// StartLogging does the same with a logger.
+func (h *RegistrationHub) StartLogging(t testing.TB, credentials *rest.Config, o registration.SetupOptions, log logr.Logger) {
 	t.Helper()
 	cached, err := registration.NewRegistrationCacheOptions()
 	if err != nil {
@@ -125,7 +127,7 @@ func (h *hub) startLogging(t testing.TB, credentials *rest.Config, o registratio
 	}
 	notUnique := true
 	mgr, err := ctrl.NewManager(credentials, ctrl.Options{
-		Scheme: h.client.Scheme(), Logger: log, Cache: cached, Metrics: metricsserver.Options{BindAddress: "0"},
+		Scheme: h.Client.Scheme(), Logger: log, Cache: cached, Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: controllerconfig.Controller{SkipNameValidation: &notUnique},
 	})
 	if err != nil {
@@ -135,11 +137,11 @@ func (h *hub) startLogging(t testing.TB, credentials *rest.Config, o registratio
 	if err := registration.SetupRegistrationControllers(ctx, mgr, o); err != nil {
 		t.Fatal(err)
 	}
-	h.cached = mgr.GetClient()
+	h.Cached = mgr.GetClient()
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()
 	stopped := false
-	h.stop = func() {
+	h.Stop = func() {
 		if stopped {
 			return
 		}
@@ -149,14 +151,14 @@ func (h *hub) startLogging(t testing.TB, credentials *rest.Config, o registratio
 			t.Errorf("the controllers stopped: %v", err)
 		}
 	}
-	t.Cleanup(h.stop)
+	t.Cleanup(h.Stop)
 	if !mgr.GetCache().WaitForCacheSync(ctx) {
 		t.Fatal("the caches did not sync")
 	}
 }
 
-// eventually waits until the condition holds.
-func (h *hub) eventually(t testing.TB, what string, holds func(context.Context) (bool, error)) {
+// Eventually waits until the condition holds.
+func (h *RegistrationHub) Eventually(t testing.TB, what string, holds func(context.Context) (bool, error)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patienceMax)
 	defer cancel()
@@ -179,8 +181,8 @@ func (h *hub) eventually(t testing.TB, what string, holds func(context.Context) 
 	}
 }
 
-// gates returns the feature gates, changed from their defaults.
-func gates(t testing.TB, changed map[string]bool) features.GateSet {
+// ResolveGates returns the feature gates, changed from their defaults.
+func ResolveGates(t testing.TB, changed map[string]bool) features.GateSet {
 	t.Helper()
 	set, unknown := features.ResolveGates(features.HubRegistration, changed)
 	if len(unknown) > 0 {
