@@ -23,25 +23,22 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/apis/karmada/cluster/v1alpha1"
+	"github.com/capstan-io/capstan/internal/testing/aggregated"
 	"github.com/capstan-io/capstan/internal/testing/env"
 )
 
-func secret(namespace, name string, data map[string]string) *corev1.Secret {
-	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, StringData: data}
-}
-
 func pushed() *v1alpha1.Cluster {
-	c := clusterOf("pushed", v1alpha1.Push)
+	c := aggregated.NewCluster("pushed", v1alpha1.Push)
 	c.Spec.SecretRef = &v1alpha1.LocalSecretReference{Namespace: "karmada-cluster", Name: "pushed"}
 	c.Spec.ImpersonatorSecretRef = &v1alpha1.LocalSecretReference{Namespace: "karmada-cluster", Name: "pushed-impersonator"}
 	return c
 }
 
-func testSecrets(t *testing.T, h *hub) {
-	h.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "karmada-cluster"}})
-	h.create(t, secret("karmada-cluster", "pushed", map[string]string{"token": "t1", "caBundle": "ca", "more": "never copied"}))
-	h.create(t, secret("karmada-cluster", "pushed-impersonator", map[string]string{"token": "t2"}))
-	h.create(t, secret("karmada-cluster", "empty", nil))
+func testSecrets(t *testing.T, h *aggregated.Hub) {
+	h.CreateObject(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "karmada-cluster"}})
+	h.CreateObject(t, aggregated.NewSecret("karmada-cluster", "pushed", map[string]string{"token": "t1", "caBundle": "ca", "more": "never copied"}))
+	h.CreateObject(t, aggregated.NewSecret("karmada-cluster", "pushed-impersonator", map[string]string{"token": "t2"}))
+	h.CreateObject(t, aggregated.NewSecret("karmada-cluster", "empty", nil))
 	err := h.Create(t.Context(), pushed())
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `grant it get by a Role in namespace "karmada-cluster"`) {
 		t.Errorf("a Secret that the server may not read: %v, want who has to grant what", err)
@@ -50,10 +47,10 @@ func testSecrets(t *testing.T, h *hub) {
 		t.Errorf("a create that failed leaves a ManagedCluster (%v)", err)
 	}
 	read := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}
-	h.grant(t, serverUser, "karmada-cluster", read)
-	env.WaitAllowed(t.Context(), t, h.admin, env.UserReview(serverUser), "karmada-cluster", read, true)
+	h.GrantUser(t, aggregated.ServerUser, "karmada-cluster", read)
+	env.WaitAllowed(t.Context(), t, h.AdminConfig, env.UserReview(aggregated.ServerUser), "karmada-cluster", read, true)
 	c := pushed()
-	h.create(t, c)
+	h.CreateObject(t, c)
 	same(t, "secretRef as it was written", c.Spec.SecretRef, pushed().Spec.SecretRef)
 	same(t, "impersonatorSecretRef as it was written", c.Spec.ImpersonatorSecretRef, pushed().Spec.ImpersonatorSecretRef)
 	for name, want := range map[string]string{fleetv1alpha1.DefaultSecretName: "t1 ca 2", "cluster-impersonator": "t2  1"} {
@@ -66,20 +63,20 @@ func testSecrets(t *testing.T, h *hub) {
 		}
 	}
 	connection := &fleetv1alpha1.ClusterConnection{}
-	h.get(t, "pushed", connection)
+	h.ReadObject(t, "pushed", connection)
 	same(t, "the Secret of the connection, by default the copy", connection.Spec.SecretRef, (*fleetv1alpha1.SecretReference)(nil))
 	same(t, "the impersonator of the connection", connection.Spec.ImpersonatorSecretRef, &fleetv1alpha1.SecretReference{Name: "cluster-impersonator"})
 }
 
 // testSecretMistakes are references that cannot be copied.
-func testSecretMistakes(t *testing.T, h *hub) {
-	empty := clusterOf("pushed2", v1alpha1.Push)
+func testSecretMistakes(t *testing.T, h *aggregated.Hub) {
+	empty := aggregated.NewCluster("pushed2", v1alpha1.Push)
 	empty.Spec.SecretRef = &v1alpha1.LocalSecretReference{Namespace: "karmada-cluster", Name: "empty"}
 	if err := h.Create(t.Context(), empty); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "has no key token") {
 		t.Errorf("a Secret without a token: %v, want that it has none", err)
 	}
-	h.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "foreign"}})
-	c := clusterOf("foreign", v1alpha1.Push)
+	h.CreateObject(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "foreign"}})
+	c := aggregated.NewCluster("foreign", v1alpha1.Push)
 	c.Spec.SecretRef = pushed().Spec.SecretRef
 	if err := h.Create(t.Context(), c); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "does not belong to this cluster") {
 		t.Errorf("a copy into a namespace that is not the cluster's: %v, want that it is refused", err)
@@ -87,24 +84,24 @@ func testSecretMistakes(t *testing.T, h *hub) {
 }
 
 // testAttacks are writes of a user who may write Clusters and nothing else.
-func testAttacks(t *testing.T, h *hub) {
+func testAttacks(t *testing.T, h *aggregated.Hub) {
 	const user = "mallory"
 	write := rbacv1.PolicyRule{
 		APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"clusters", "clusters/status"},
 		Verbs: []string{"get", "list", "watch", "create", "update", "patch", "delete"},
 	}
-	h.grant(t, user, "", write)
-	env.WaitAllowed(t.Context(), t, h.admin, env.UserReview(user), "", write, true)
-	config, _ := h.user(t, user)
-	mallory, err := client.New(config, client.Options{Scheme: scheme(t)})
+	h.GrantUser(t, user, "", write)
+	env.WaitAllowed(t.Context(), t, h.AdminConfig, env.UserReview(user), "", write, true)
+	config, _ := h.AddUser(t, user)
+	mallory, err := client.New(config, client.Options{Scheme: aggregated.NewScheme(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.create(t, secret("default", "of-somebody", map[string]string{"token": "t"}))
-	h.joined(t, "target", func(_ *clusterv1.ManagedCluster, c *fleetv1alpha1.ClusterConnection) {
+	h.CreateObject(t, aggregated.NewSecret("default", "of-somebody", map[string]string{"token": "t"}))
+	h.CreateJoined(t, "target", func(_ *clusterv1.ManagedCluster, c *fleetv1alpha1.ClusterConnection) {
 		c.Spec.SyncMode, c.Spec.APIEndpoint = fleetv1alpha1.SyncModePush, "https://member.example.com:6443"
 	})
-	h.joined(t, "pull")
+	h.CreateJoined(t, "pull")
 	const sent = `get secrets. "cluster-connection" in namespace "target"`
 	for name, test := range map[string]struct {
 		cluster string
@@ -124,7 +121,7 @@ func testAttacks(t *testing.T, h *hub) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := &v1alpha1.Cluster{}
-			h.get(t, test.cluster, cluster)
+			h.ReadObject(t, test.cluster, cluster)
 			test.change(cluster)
 			err := mallory.Update(t.Context(), cluster)
 			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), test.want) {
@@ -132,19 +129,19 @@ func testAttacks(t *testing.T, h *hub) {
 			}
 		})
 	}
-	for _, c := range []*v1alpha1.Cluster{clusterOf("mine", v1alpha1.Pull), clusterOf("mine", v1alpha1.Push)} {
+	for _, c := range []*v1alpha1.Cluster{aggregated.NewCluster("mine", v1alpha1.Pull), aggregated.NewCluster("mine", v1alpha1.Push)} {
 		if err := mallory.Create(t.Context(), c); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "update managedclusters/accept") {
 			t.Errorf("creating a Cluster without the right to accept it: %v, want that it is forbidden", err)
 		}
 	}
 	accept := rbacv1.PolicyRule{APIGroups: []string{clusterv1.RegisterGroup}, Resources: []string{"managedclusters/accept"}, Verbs: []string{"update"}}
-	h.grant(t, user, "", accept)
-	env.WaitAllowed(t.Context(), t, h.admin, env.UserReview(user), "", accept, true)
-	if err := mallory.Create(t.Context(), clusterOf("mine", v1alpha1.Push)); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "get secrets") {
+	h.GrantUser(t, user, "", accept)
+	env.WaitAllowed(t.Context(), t, h.AdminConfig, env.UserReview(user), "", accept, true)
+	if err := mallory.Create(t.Context(), aggregated.NewCluster("mine", v1alpha1.Push)); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "get secrets") {
 		t.Errorf("a Push cluster that would be sent a credential which is there: %v, want that it is forbidden", err)
 	}
 	cluster := &v1alpha1.Cluster{}
-	h.get(t, "target", cluster)
+	h.ReadObject(t, "target", cluster)
 	cluster.Spec.Provider, cluster.Labels = "acme", map[string]string{"a": "b"}
 	if err := mallory.Update(t.Context(), cluster); err != nil {
 		t.Errorf("ordinary fields: %v, want that the right to write Clusters suffices", err)
@@ -153,10 +150,10 @@ func testAttacks(t *testing.T, h *hub) {
 
 // testFrontProxy asks the server without the hub in between, with headers that
 // only the hub may send.
-func testFrontProxy(t *testing.T, h *hub) {
+func testFrontProxy(t *testing.T, h *aggregated.Hub) {
 	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(h.ca.pem)
-	path := fmt.Sprintf("https://localhost:%d/apis/%s/clusters", h.port, v1alpha1.GroupVersion)
+	pool.AppendCertsFromPEM(h.CA.Pem)
+	path := fmt.Sprintf("https://localhost:%d/apis/%s/clusters", h.Port, v1alpha1.GroupVersion)
 	ask := func(certificates ...tls.Certificate) int {
 		t.Helper()
 		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, Certificates: certificates, MinVersion: tls.VersionTLS12}}
@@ -174,18 +171,18 @@ func testFrontProxy(t *testing.T, h *hub) {
 		defer func() { _ = response.Body.Close() }()
 		return response.StatusCode
 	}
-	config, _ := h.user(t, "nobody")
+	config, _ := h.AddUser(t, "nobody")
 	own, err := tls.X509KeyPair(config.CertData, config.KeyData)
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := h.ca.issue(t, "somebody-else", nil) // of the same CA, with a name that is not allowed
-	wrong, err := tls.X509KeyPair(other.cert, other.key)
+	other := h.CA.Issue(t, "somebody-else", nil) // of the same CA, with a name that is not allowed
+	wrong, err := tls.X509KeyPair(other.Cert, other.Key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	hubs := h.ca.issue(t, "front-proxy-client", nil)
-	right, err := tls.X509KeyPair(hubs.cert, hubs.key)
+	hubs := h.CA.Issue(t, "front-proxy-client", nil)
+	right, err := tls.X509KeyPair(hubs.Cert, hubs.Key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,23 +204,23 @@ func testFrontProxy(t *testing.T, h *hub) {
 }
 
 // testCertificate replaces the certificate of the server while it serves.
-func testCertificate(t *testing.T, h *hub) {
+func testCertificate(t *testing.T, h *aggregated.Hub) {
 	before := served(t.Context(), t, h)
-	want := h.certify(t)
-	until(t, "the new certificate is served", func(ctx context.Context) error {
+	want := h.WriteCertificate(t)
+	aggregated.Eventually(t, "the new certificate is served", func(ctx context.Context) error {
 		if now := served(ctx, t, h); now.Cmp(before) == 0 {
 			return fmt.Errorf("the serial number is still %s", now)
 		}
 		return nil
 	})
-	if _, err := tls.X509KeyPair(want.cert, want.key); err != nil {
+	if _, err := tls.X509KeyPair(want.Cert, want.Key); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.List(t.Context(), &v1alpha1.ClusterList{}); err != nil {
 		t.Errorf("after the certificate has changed: %v", err)
 	}
-	config := rest.AnonymousClientConfig(h.admin)
-	config.Host, config.TLSClientConfig = fmt.Sprintf("https://localhost:%d", h.port), rest.TLSClientConfig{CAData: h.ca.pem}
+	config := rest.AnonymousClientConfig(h.AdminConfig)
+	config.Host, config.TLSClientConfig = fmt.Sprintf("https://localhost:%d", h.Port), rest.TLSClientConfig{CAData: h.CA.Pem}
 	plain, err := rest.HTTPClientFor(config)
 	if err != nil {
 		t.Fatal(err)
@@ -245,12 +242,12 @@ func testCertificate(t *testing.T, h *hub) {
 }
 
 // served returns the serial number of the certificate that is served.
-func served(ctx context.Context, t *testing.T, h *hub) *big.Int {
+func served(ctx context.Context, t testing.TB, h *aggregated.Hub) *big.Int {
 	t.Helper()
 	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(h.ca.pem)
+	pool.AppendCertsFromPEM(h.CA.Pem)
 	dialer := &tls.Dialer{Config: &tls.Config{RootCAs: pool, ServerName: "localhost", MinVersion: tls.VersionTLS12}}
-	connection, err := dialer.DialContext(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", h.port))
+	connection, err := dialer.DialContext(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", h.Port))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,35 +257,35 @@ func served(ctx context.Context, t *testing.T, h *hub) *big.Int {
 
 // testSetsOfOthers has somebody create the Cluster of a ManagedCluster that waits. Whoever
 // may ask to join could name any set there.
-func testSetsOfOthers(t *testing.T, h *hub) {
+func testSetsOfOthers(t *testing.T, h *aggregated.Hub) {
 	const name, user = "of-a-joiner", "acceptor"
 	create := rbacv1.PolicyRule{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"clusters"}, Verbs: []string{"create"}}
 	accept := rbacv1.PolicyRule{APIGroups: []string{clusterv1.RegisterGroup}, Resources: []string{"managedclusters/accept"}, Verbs: []string{"update"}}
-	h.grant(t, user, "", create, accept)
+	h.GrantUser(t, user, "", create, accept)
 	for _, rule := range []rbacv1.PolicyRule{create, accept} {
-		env.WaitAllowed(t.Context(), t, h.admin, env.UserReview(user), "", rule, true)
+		env.WaitAllowed(t.Context(), t, h.AdminConfig, env.UserReview(user), "", rule, true)
 	}
-	config, _ := h.user(t, user)
+	config, _ := h.AddUser(t, user)
 	heard := &[]string{}
-	config.WarningHandlerWithContext = warnings{heard}
-	as, err := client.New(config, client.Options{Scheme: scheme(t)})
+	config.WarningHandlerWithContext = aggregated.Warnings{Heard: heard}
+	as, err := client.New(config, client.Options{Scheme: aggregated.NewScheme(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	waits := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{clusterv1.LabelClusterSet: "prod", "tier": "gold"}}}
 	waits.Spec.Taints = []clusterv1.Taint{{Key: "keep-out", Effect: clusterv1.TaintEffectNoSelect}}
-	h.create(t, waits)
-	said := clusterOf(name, v1alpha1.Pull)
+	h.CreateObject(t, waits)
+	said := aggregated.NewCluster(name, v1alpha1.Pull)
 	said.Labels = map[string]string{clusterv1.LabelClusterSet: "prod"}
-	for what, c := range map[string]*v1alpha1.Cluster{"that says nothing of its set": clusterOf(name, v1alpha1.Pull), "that says the same": said} {
+	for what, c := range map[string]*v1alpha1.Cluster{"that says nothing of its set": aggregated.NewCluster(name, v1alpha1.Pull), "that says the same": said} {
 		if err := as.Create(t.Context(), c); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `create managedclustersets/join.cluster.open-cluster-management.io "prod"`) {
 			t.Errorf("a Cluster %s, for a ManagedCluster that asks for set prod: %v, want that it is forbidden without the right to join the set", what, err)
 		}
 	}
 	join := rbacv1.PolicyRule{APIGroups: []string{clusterv1.GroupName}, Resources: []string{"managedclustersets/join"}, ResourceNames: []string{"prod"}, Verbs: []string{"create"}}
-	h.grant(t, user, "", join)
-	env.WaitAllowed(t.Context(), t, h.admin, env.UserReview(user), "", join, true)
-	if err := as.Create(t.Context(), clusterOf(name, v1alpha1.Pull)); err != nil {
+	h.GrantUser(t, user, "", join)
+	env.WaitAllowed(t.Context(), t, h.AdminConfig, env.UserReview(user), "", join, true)
+	if err := as.Create(t.Context(), aggregated.NewCluster(name, v1alpha1.Pull)); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"tier=gold", clusterv1.LabelClusterSet + "=prod", "keep-out"} {

@@ -23,6 +23,7 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/apis/karmada/cluster/v1alpha1"
+	"github.com/capstan-io/capstan/internal/testing/aggregated"
 )
 
 const (
@@ -34,14 +35,14 @@ const (
 // BenchmarkClusters compares lists and watches of Clusters with those of the
 // ClusterConnections that they are served from: `make bench-clusters`.
 func BenchmarkClusters(b *testing.B) {
-	h := startHub(b)
-	h.fill(b, manyClusters)
+	h := aggregated.StartHub(b, "../../config/crd")
+	fillHub(h, b, manyClusters)
 	clusters := v1alpha1.GroupVersion.WithResource("clusters")
 	connections := fleetv1alpha1.GroupVersion.WithResource("clusterconnections")
 	b.Run("List", func(b *testing.B) {
 		var of, beside []time.Duration
 		for b.Loop() {
-			of, beside = append(of, h.timeList(b, clusters)), append(beside, h.timeList(b, connections))
+			of, beside = append(of, timeList(h, b, clusters)), append(beside, timeList(h, b, connections))
 		}
 		report(b, of, beside)
 		b.ReportMetric(heap(), "heap-MiB")
@@ -49,7 +50,7 @@ func BenchmarkClusters(b *testing.B) {
 	b.Run("Watch", func(b *testing.B) {
 		var of, beside []time.Duration
 		for b.Loop() {
-			of, beside = append(of, h.timeWatch(b, clusters)...), append(beside, h.timeWatch(b, connections)...)
+			of, beside = append(of, timeWatch(h, b, clusters)...), append(beside, timeWatch(h, b, connections)...)
 		}
 		report(b, of, beside)
 		b.ReportMetric(heap(), "heap-MiB")
@@ -79,14 +80,14 @@ func heap() float64 {
 
 // fill makes ClusterConnections as agents and the registration controller leave
 // them.
-func (h *hub) fill(b *testing.B, count int) {
+func fillHub(h *aggregated.Hub, b *testing.B, count int) {
 	b.Helper()
 	names := make(chan int)
 	var group sync.WaitGroup
 	for range writers {
 		group.Go(func() {
 			for i := range names {
-				if err := h.fillOne(b.Context(), fmt.Sprintf("cluster-%05d", i)); err != nil {
+				if err := fillOne(h, b.Context(), fmt.Sprintf("cluster-%05d", i)); err != nil {
 					b.Error(err)
 				}
 			}
@@ -99,7 +100,7 @@ func (h *hub) fill(b *testing.B, count int) {
 	group.Wait()
 }
 
-func (h *hub) fillOne(ctx context.Context, name string) error {
+func fillOne(h *aggregated.Hub, ctx context.Context, name string) error {
 	mc, connection := &clusterv1.ManagedCluster{}, &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	reported(mc, connection)
 	status := connection.Status.DeepCopy()
@@ -123,9 +124,9 @@ func (h *hub) fillOne(ctx context.Context, name string) error {
 }
 
 // timeList returns how long a client waits for the whole list, as bytes.
-func (h *hub) timeList(b *testing.B, of schema.GroupVersionResource) time.Duration {
+func timeList(h *aggregated.Hub, b *testing.B, of schema.GroupVersionResource) time.Duration {
 	b.Helper()
-	config := rest.CopyConfig(h.admin)
+	config := rest.CopyConfig(h.AdminConfig)
 	config.GroupVersion = new(of.GroupVersion())
 	config.APIPath, config.NegotiatedSerializer = "/apis", clientgoscheme.Codecs.WithoutConversion()
 	client, err := rest.RESTClientFor(config)
@@ -141,9 +142,9 @@ func (h *hub) timeList(b *testing.B, of schema.GroupVersionResource) time.Durati
 
 // timeWatch returns how long after the answer to a write each of many watchers
 // has its event.
-func (h *hub) timeWatch(b *testing.B, of schema.GroupVersionResource) []time.Duration {
+func timeWatch(h *aggregated.Hub, b *testing.B, of schema.GroupVersionResource) []time.Duration {
 	b.Helper()
-	resources := dynamic.NewForConfigOrDie(h.admin)
+	resources := dynamic.NewForConfigOrDie(h.AdminConfig)
 	one := metav1.ListOptions{Limit: 1}
 	list, err := resources.Resource(of).List(b.Context(), one)
 	if err != nil {

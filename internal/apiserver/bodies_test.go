@@ -22,7 +22,7 @@ import (
 // costly is a quantity that takes hours to parse.
 const costly = "1e-2000000000"
 
-func bodiesOfTheServer(t *testing.T) (*bodyChecker, serializer.CodecFactory) {
+func bodiesOfTheServer(t testing.TB) (*bodyChecker, serializer.CodecFactory) {
 	t.Helper()
 	scheme, codecs, err := newScheme()
 	if err != nil {
@@ -79,7 +79,7 @@ func TestBodiesAreBounded(t *testing.T) {
 }
 
 // readBounded returns what a handler reads, which tries it again after an error.
-func readBounded(t *testing.T, b *bodyChecker, media string, body io.Reader) (got string, err error) {
+func readBounded(t testing.TB, b *bodyChecker, media string, body io.Reader) (got string, err error) {
 	t.Helper()
 	request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", body)
 	request.Header.Set("Content-Type", media)

@@ -25,18 +25,19 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/apis/karmada/cluster/v1alpha1"
+	"github.com/capstan-io/capstan/internal/testing/aggregated"
 )
 
 // testVersions reads at the versions that clients ask for.
-func testVersions(t *testing.T, h *hub) {
-	h.joined(t, "version1", labelled("versions"))
-	clusters := h.dynamic(t, h.admin)
+func testVersions(t *testing.T, h *aggregated.Hub) {
+	h.CreateJoined(t, "version1", labelled("versions"))
+	clusters := h.DynamicClient(t, h.AdminConfig)
 	of := metav1.ListOptions{LabelSelector: "of=versions"}
 	first, err := clusters.List(t.Context(), of)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.joined(t, "version2", labelled("versions"))
+	h.CreateJoined(t, "version2", labelled("versions"))
 
 	exact := of
 	exact.ResourceVersion, exact.ResourceVersionMatch, exact.Limit = first.GetResourceVersion(), metav1.ResourceVersionMatchExact, 10
@@ -52,13 +53,13 @@ func testVersions(t *testing.T, h *hub) {
 	if _, err := clusters.Get(t.Context(), "version1", metav1.GetOptions{ResourceVersion: "0"}); err != nil {
 		t.Errorf("get of any version: %v", err)
 	}
-	before := h.crashes.requests()
-	err = discovery.NewDiscoveryClientForConfigOrDie(h.admin).RESTClient().Get().MaxRetries(0).
+	before := h.Crashes.CountRequests()
+	err = discovery.NewDiscoveryClientForConfigOrDie(h.AdminConfig).RESTClient().Get().MaxRetries(0).
 		AbsPath("/apis/"+v1alpha1.GroupVersion.String()+"/clusters/version1").Param("resourceVersion", "999999999").Do(t.Context()).Error()
 	if !apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) {
 		t.Errorf("get of a version to come: %v, want that it is too large", err)
 	}
-	same(t, "requests to the hub for it, of which none is a repetition", h.crashes.requests()-before, 1)
+	same(t, "requests to the hub for it, of which none is a repetition", h.Crashes.CountRequests()-before, 1)
 
 	from := of
 	from.ResourceVersion = first.GetResourceVersion()
@@ -76,9 +77,9 @@ func testVersions(t *testing.T, h *hub) {
 }
 
 // expired returns the error of a watch from the first version of all.
-func expired(t *testing.T, h *hub) error {
+func expired(t testing.TB, h *aggregated.Hub) error {
 	t.Helper()
-	watcher, err := h.dynamic(t, h.admin).Watch(t.Context(), metav1.ListOptions{ResourceVersion: "1"})
+	watcher, err := h.DynamicClient(t, h.AdminConfig).Watch(t.Context(), metav1.ListOptions{ResourceVersion: "1"})
 	if err != nil {
 		return err
 	}
@@ -89,16 +90,16 @@ func expired(t *testing.T, h *hub) error {
 			return apierrors.FromObject(event.Object)
 		}
 		return fmt.Errorf("event %s", event.Type)
-	case <-time.After(patience):
+	case <-time.After(aggregated.Patience):
 		return errors.New("no event")
 	}
 }
 
 // testDeselected watches by label: a Cluster that leaves the selection is deleted
 // for the watcher, and one that enters is added.
-func testDeselected(t *testing.T, h *hub) {
-	h.joined(t, "selected", labelled("selection"))
-	clusters := h.dynamic(t, h.admin)
+func testDeselected(t *testing.T, h *aggregated.Hub) {
+	h.CreateJoined(t, "selected", labelled("selection"))
+	clusters := h.DynamicClient(t, h.AdminConfig)
 	list, err := clusters.List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -123,9 +124,9 @@ func testDeselected(t *testing.T, h *hub) {
 }
 
 // testOpenAPI reads the second version, which kubectl and SDKs use besides the third.
-func testOpenAPI(t *testing.T, h *hub) {
-	d := discovery.NewDiscoveryClientForConfigOrDie(h.admin)
-	until(t, "the OpenAPI of Clusters is published in version 2", func(context.Context) error {
+func testOpenAPI(t *testing.T, h *aggregated.Hub) {
+	d := discovery.NewDiscoveryClientForConfigOrDie(h.AdminConfig)
+	aggregated.Eventually(t, "the OpenAPI of Clusters is published in version 2", func(context.Context) error {
 		document, err := d.OpenAPISchema()
 		if err != nil {
 			return err
@@ -140,14 +141,14 @@ func testOpenAPI(t *testing.T, h *hub) {
 }
 
 // testKubectl types what users type.
-func testKubectl(t *testing.T, h *hub) {
-	h.joined(t, "typed", reported, labelled("kubectl"))
-	_, kubeconfig := h.user(t, "admin", "system:masters")
-	h.write(t, "admin.kubeconfig", kubeconfig)
+func testKubectl(t *testing.T, h *aggregated.Hub) {
+	h.CreateJoined(t, "typed", reported, labelled("kubectl"))
+	_, kubeconfig := h.AddUser(t, "admin", "system:masters")
+	h.WriteFile(t, "admin.kubeconfig", kubeconfig)
 	kubectl := func(input string, args ...string) string {
 		t.Helper()
 		command := exec.CommandContext(t.Context(), filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl"),
-			append([]string{"--kubeconfig", filepath.Join(h.folder, "admin.kubeconfig"), "--cache-dir", t.TempDir()}, args...)...)
+			append([]string{"--kubeconfig", filepath.Join(h.Folder, "admin.kubeconfig"), "--cache-dir", t.TempDir()}, args...)...)
 		command.Stdin = strings.NewReader(input)
 		out, err := command.CombinedOutput()
 		if err != nil {
@@ -187,14 +188,14 @@ func testKubectl(t *testing.T, h *hub) {
 
 // testTwoClients writes to a cluster as a client of Karmada and as one of OCM, at
 // the same time and in between: neither undoes the other.
-func testTwoClients(t *testing.T, h *hub) {
-	h.joined(t, "shared", func(mc *clusterv1.ManagedCluster, _ *fleetv1alpha1.ClusterConnection) {
+func testTwoClients(t *testing.T, h *aggregated.Hub) {
+	h.CreateJoined(t, "shared", func(mc *clusterv1.ManagedCluster, _ *fleetv1alpha1.ClusterConnection) {
 		mc.Spec.Taints = []clusterv1.Taint{{Key: "of/ocm", Effect: clusterv1.TaintEffectNoSelect}}
 	})
 	for i := range 5 {
 		cluster, mc := &v1alpha1.Cluster{}, &clusterv1.ManagedCluster{}
-		h.get(t, "shared", cluster)
-		h.get(t, "shared", mc)
+		h.ReadObject(t, "shared", cluster)
+		h.ReadObject(t, "shared", mc)
 		ocm, karmada := mc.DeepCopy(), cluster.DeepCopy()
 		metav1.SetMetaDataLabel(&ocm.ObjectMeta, fmt.Sprintf("ocm-%d", i), "1")
 		metav1.SetMetaDataLabel(&karmada.ObjectMeta, fmt.Sprintf("karmada-%d", i), "1")
@@ -205,13 +206,13 @@ func testTwoClients(t *testing.T, h *hub) {
 			t.Fatal(err)
 		}
 		if i%2 == 0 {
-			h.mirror(t, "shared")
+			h.MirrorCluster(t, "shared")
 		}
 	}
-	h.mirror(t, "shared")
+	h.MirrorCluster(t, "shared")
 	cluster, mc := &v1alpha1.Cluster{}, &clusterv1.ManagedCluster{}
-	h.get(t, "shared", cluster)
-	h.get(t, "shared", mc)
+	h.ReadObject(t, "shared", cluster)
+	h.ReadObject(t, "shared", mc)
 	same(t, "labels of both", len(mc.Labels), 10)
 	same(t, "labels of the Cluster", cluster.Labels, mc.Labels)
 	same(t, "taints of the Cluster", len(cluster.Spec.Taints), 1)
@@ -219,18 +220,18 @@ func testTwoClients(t *testing.T, h *hub) {
 
 // testAtOnce patches one Cluster many times at once: no patch that names no
 // version conflicts with another one.
-func testAtOnce(t *testing.T, h *hub) {
-	h.joined(t, "at-once")
+func testAtOnce(t *testing.T, h *aggregated.Hub) {
+	h.CreateJoined(t, "at-once")
 	var group sync.WaitGroup
 	for writer := range 4 {
 		group.Go(func() {
 			for i := range 10 {
 				patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"of-%d":"%d"}}}`, writer, i)
-				if err := h.Patch(t.Context(), clusterOf("at-once", v1alpha1.Pull), client.RawPatch(types.MergePatchType, patch)); err != nil {
+				if err := h.Patch(t.Context(), aggregated.NewCluster("at-once", v1alpha1.Pull), client.RawPatch(types.MergePatchType, patch)); err != nil {
 					t.Errorf("patch %d of writer %d: %v", i, writer, err)
 				}
 				status := fmt.Appendf(nil, `{"status":{"conditions":[{"type":"Of","status":"True","reason":"R%d","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`, i)
-				if err := h.Status().Patch(t.Context(), clusterOf("at-once", v1alpha1.Pull), client.RawPatch(types.MergePatchType, status)); err != nil {
+				if err := h.Status().Patch(t.Context(), aggregated.NewCluster("at-once", v1alpha1.Pull), client.RawPatch(types.MergePatchType, status)); err != nil {
 					t.Errorf("patch %d of the status of writer %d: %v", i, writer, err)
 				}
 			}
@@ -238,25 +239,25 @@ func testAtOnce(t *testing.T, h *hub) {
 	}
 	group.Wait()
 	cluster := &v1alpha1.Cluster{}
-	h.get(t, "at-once", cluster)
+	h.ReadObject(t, "at-once", cluster)
 	same(t, "annotations", cluster.Annotations, map[string]string{"of-0": "9", "of-1": "9", "of-2": "9", "of-3": "9"})
 }
 
 // testPlace replaces a Cluster by one that does not say where it is: that is what
 // its agent reports, so nothing changes.
-func testPlace(t *testing.T, h *hub) {
-	h.joined(t, "place", func(_ *clusterv1.ManagedCluster, c *fleetv1alpha1.ClusterConnection) {
+func testPlace(t *testing.T, h *aggregated.Hub) {
+	h.CreateJoined(t, "place", func(_ *clusterv1.ManagedCluster, c *fleetv1alpha1.ClusterConnection) {
 		c.Status.Zones, c.Status.Region = []string{"us-1"}, "us"
 		c.Status.Conditions = []metav1.Condition{{Type: "Any", Status: metav1.ConditionTrue, Reason: "Any", LastTransitionTime: metav1.Now().Rfc3339Copy()}}
 	})
 	before := &v1alpha1.Cluster{}
-	h.get(t, "place", before)
+	h.ReadObject(t, "place", before)
 	same(t, "place", []string{before.Spec.Region, strings.Join(before.Spec.Zones, ",")}, []string{"us", "us-1"})
-	if err := h.dynamicUpdate(t, clusterOf("place", v1alpha1.Pull)); err != nil {
+	if err := h.UpdateDynamic(t, aggregated.NewCluster("place", v1alpha1.Pull)); err != nil {
 		t.Fatal(err)
 	}
 	after := &v1alpha1.Cluster{}
-	h.get(t, "place", after)
+	h.ReadObject(t, "place", after)
 	same(t, "spec", after.Spec, before.Spec)
 	same(t, "generation", after.Generation, before.Generation)
 }

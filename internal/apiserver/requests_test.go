@@ -16,10 +16,11 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/capstan-io/capstan/apis/karmada/cluster/v1alpha1"
+	"github.com/capstan-io/capstan/internal/testing/aggregated"
 )
 
 // send sends a request and returns the code and the text of the answer.
-func send(t *testing.T, to *rest.Config, method, path, media, body string) (code int, answer string) {
+func send(t testing.TB, to *rest.Config, method, path, media, body string) (code int, answer string) {
 	t.Helper()
 	c, err := rest.HTTPClientFor(to)
 	if err != nil {
@@ -44,7 +45,7 @@ func send(t *testing.T, to *rest.Config, method, path, media, body string) (code
 
 // testBodies sends YAML, as "kubectl apply --server-side" does and others may, and bodies that
 // are costly to decode, by way of the hub.
-func testBodies(t *testing.T, h *hub) {
+func testBodies(t *testing.T, h *aggregated.Hub) {
 	clusters := "/apis/" + v1alpha1.GroupVersion.String() + "/clusters"
 	document := func(name, spec string) string {
 		return fmt.Sprintf("apiVersion: %s\nkind: Cluster\nmetadata: {name: %s}\nspec: {syncMode: Pull, %s}\n", v1alpha1.GroupVersion, name, spec)
@@ -80,7 +81,7 @@ func testBodies(t *testing.T, h *hub) {
 		{"it is patched with another", http.MethodPatch, one, jsonPatch, strings.ReplaceAll(copied, costly, "2"), http.StatusOK},
 		{"it is merged with another", http.MethodPatch, one, merge, `{"spec":{` + grades("3") + `}}`, http.StatusOK},
 	} {
-		got, answer := send(t, h.admin, c.method, c.path, c.media, c.body)
+		got, answer := send(t, h.AdminConfig, c.method, c.path, c.media, c.body)
 		if got != c.want {
 			t.Errorf("%s: %d, want %d: %s", c.name, got, c.want, answer)
 		}
@@ -89,9 +90,9 @@ func testBodies(t *testing.T, h *hub) {
 
 // testAnonymous asks the server without the hub in between and without a credential, which
 // only probes do.
-func testAnonymous(t *testing.T, h *hub) {
-	config := rest.AnonymousClientConfig(h.admin)
-	config.Host, config.TLSClientConfig = fmt.Sprintf("https://localhost:%d", h.port), rest.TLSClientConfig{CAData: h.ca.pem}
+func testAnonymous(t *testing.T, h *aggregated.Hub) {
+	config := rest.AnonymousClientConfig(h.AdminConfig)
+	config.Host, config.TLSClientConfig = fmt.Sprintf("https://localhost:%d", h.Port), rest.TLSClientConfig{CAData: h.CA.Pem}
 	for path, want := range map[string]int{
 		"/healthz": http.StatusOK, "/livez": http.StatusOK, "/readyz": http.StatusOK,
 		"/": http.StatusUnauthorized, "/apis": http.StatusUnauthorized, "/openapi/v2": http.StatusUnauthorized, "/metrics": http.StatusUnauthorized,
@@ -104,7 +105,7 @@ func testAnonymous(t *testing.T, h *hub) {
 		}
 	}
 	// Users who are anonymous on the hub are anonymous here, too, and may be allowed things.
-	hubs := rest.AnonymousClientConfig(h.admin)
+	hubs := rest.AnonymousClientConfig(h.AdminConfig)
 	if got, _ := send(t, hubs, http.MethodGet, "/apis/"+v1alpha1.GroupVersion.String()+"/clusters", "", ""); got != http.StatusForbidden {
 		t.Errorf("without a credential by way of the hub: %d, want %d", got, http.StatusForbidden)
 	}
@@ -113,9 +114,9 @@ func testAnonymous(t *testing.T, h *hub) {
 // testConnections holds more connections to the server than it takes, as any pod of the
 // network can. A watch of the same address, which has no end of its own, ends for them, and
 // what the hub sends is answered.
-func testConnections(t *testing.T, h *hub) {
-	address := fmt.Sprintf("localhost:%d", h.port)
-	watch := h.watchDirectly(t, "https://"+address)
+func testConnections(t *testing.T, h *aggregated.Hub) {
+	address := fmt.Sprintf("localhost:%d", h.Port)
+	watch := h.WatchDirectly(t, "https://"+address)
 	for range 300 {
 		connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
 		if err != nil {
@@ -130,33 +131,8 @@ func testConnections(t *testing.T, h *hub) {
 	}()
 	select {
 	case <-ended:
-	case <-time.After(patience):
+	case <-time.After(aggregated.Patience):
 		t.Error("the oldest connection goes on")
 	}
-	until(t, "Clusters are listed", func(ctx context.Context) error { return h.List(ctx, &v1alpha1.ClusterList{}) })
-}
-
-// watchDirectly watches Clusters without the hub in between, as it does itself.
-func (h *hub) watchDirectly(t *testing.T, server string) io.Reader {
-	t.Helper()
-	proxy := h.ca.issue(t, "front-proxy-client", nil)
-	c, err := rest.HTTPClientFor(&rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: h.ca.pem, CertData: proxy.cert, KeyData: proxy.key}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server+"/apis/"+v1alpha1.GroupVersion.String()+"/clusters?watch=true", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Header.Set("X-Remote-User", "admin")
-	request.Header.Set("X-Remote-Group", "system:masters")
-	response, err := c.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = response.Body.Close() })
-	if response.StatusCode != http.StatusOK {
-		t.Fatalf("watching Clusters: %s", response.Status)
-	}
-	return response.Body
+	aggregated.Eventually(t, "Clusters are listed", func(ctx context.Context) error { return h.List(ctx, &v1alpha1.ClusterList{}) })
 }

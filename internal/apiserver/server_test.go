@@ -20,20 +20,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/apis/karmada/cluster/v1alpha1"
+	"github.com/capstan-io/capstan/internal/testing/aggregated"
 )
 
 func TestTheHubServesClusters(t *testing.T) {
-	h := startHub(t)
+	h := aggregated.StartHub(t, "../../config/crd")
 	for _, test := range []struct {
 		name string
-		run  func(*testing.T, *hub)
+		run  func(*testing.T, *aggregated.Hub)
 	}{
 		{"Discovery", testDiscovery},
 		{"Read", testRead},
@@ -75,25 +74,8 @@ func TestTheHubServesClusters(t *testing.T) {
 	}
 }
 
-func clusterOf(name string, mode v1alpha1.ClusterSyncMode) *v1alpha1.Cluster {
-	c := &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ClusterSpec{SyncMode: mode}}
-	if mode == v1alpha1.Push {
-		c.Spec.APIEndpoint = "https://" + name + ".example.com:6443"
-	}
-	return c
-}
-
-func (h *hub) dynamic(t *testing.T, config *rest.Config) dynamic.ResourceInterface {
-	t.Helper()
-	c, err := dynamic.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c.Resource(v1alpha1.GroupVersion.WithResource("clusters"))
-}
-
-func testDiscovery(t *testing.T, h *hub) {
-	d := discovery.NewDiscoveryClientForConfigOrDie(h.admin)
+func testDiscovery(t *testing.T, h *aggregated.Hub) {
+	d := discovery.NewDiscoveryClientForConfigOrDie(h.AdminConfig)
 	list, err := d.ServerResourcesForGroupVersion(v1alpha1.GroupVersion.String())
 	if err != nil {
 		t.Fatal(err)
@@ -108,7 +90,7 @@ func testDiscovery(t *testing.T, h *hub) {
 	}, got); diff != "" {
 		t.Errorf("resources (-want +got):\n%s", diff)
 	}
-	until(t, "the OpenAPI of Clusters is published", func(context.Context) error {
+	aggregated.Eventually(t, "the OpenAPI of Clusters is published", func(context.Context) error {
 		paths, err := d.OpenAPIV3().Paths()
 		if err != nil {
 			return err
@@ -150,11 +132,11 @@ func reported(mc *clusterv1.ManagedCluster, connection *fleetv1alpha1.ClusterCon
 	}
 }
 
-func testRead(t *testing.T, h *hub) {
-	h.joined(t, "read", reported)
+func testRead(t *testing.T, h *aggregated.Hub) {
+	h.CreateJoined(t, "read", reported)
 	connection, cluster := &fleetv1alpha1.ClusterConnection{}, &v1alpha1.Cluster{}
-	h.get(t, "read", connection)
-	h.get(t, "read", cluster)
+	h.ReadObject(t, "read", connection)
+	h.ReadObject(t, "read", cluster)
 	if cluster.UID == connection.UID || cluster.UID == connection.Cluster.UID || cluster.UID == "" {
 		t.Errorf("uid is %q, which is that of another object", cluster.UID)
 	}
@@ -164,7 +146,7 @@ func testRead(t *testing.T, h *hub) {
 	same(t, "number of resource models", len(cluster.Spec.ResourceModels), 9)
 	same(t, "Ready", meta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ClusterConditionReady), true)
 
-	h.create(t, &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: "alone"}})
+	h.CreateObject(t, &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: "alone"}})
 	err := h.Get(t.Context(), client.ObjectKey{Name: "alone"}, cluster)
 	if want := `clusters.cluster.karmada.io "alone" not found`; err == nil || err.Error() != want || !apierrors.IsNotFound(err) {
 		t.Errorf("the connection of no ManagedCluster: %v, want %s", err, want)
@@ -172,14 +154,14 @@ func testRead(t *testing.T, h *hub) {
 }
 
 // same compares what is with what is wanted.
-func same(t *testing.T, what string, got, want any) {
+func same(t testing.TB, what string, got, want any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }
 
-func testSelect(t *testing.T, h *hub) {
+func testSelect(t *testing.T, h *aggregated.Hub) {
 	list := &v1alpha1.ClusterList{}
 	if err := h.List(t.Context(), list, client.MatchingLabels{"env": "prod"}); err != nil || len(list.Items) != 1 || list.ResourceVersion == "" {
 		t.Errorf("list by label: %d Clusters at %q (%v), want the one with the label", len(list.Items), list.ResourceVersion, err)
@@ -192,10 +174,10 @@ func testSelect(t *testing.T, h *hub) {
 	}
 }
 
-func testTable(t *testing.T, h *hub) {
+func testTable(t *testing.T, h *aggregated.Hub) {
 	table := &metav1.Table{}
 	path := "/apis/" + v1alpha1.GroupVersion.String() + "/clusters"
-	raw := discovery.NewDiscoveryClientForConfigOrDie(h.admin).RESTClient().Get().AbsPath(path).
+	raw := discovery.NewDiscoveryClientForConfigOrDie(h.AdminConfig).RESTClient().Get().AbsPath(path).
 		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").Param("labelSelector", "env=prod").Do(t.Context())
 	content, err := raw.Raw()
 	if err != nil {
@@ -223,11 +205,11 @@ func testTable(t *testing.T, h *hub) {
 	}
 }
 
-func testPages(t *testing.T, h *hub) {
+func testPages(t *testing.T, h *aggregated.Hub) {
 	want := map[string]bool{}
 	for i := range 5 {
 		name := fmt.Sprintf("page%d", i)
-		h.joined(t, name, func(mc *clusterv1.ManagedCluster, _ *fleetv1alpha1.ClusterConnection) {
+		h.CreateJoined(t, name, func(mc *clusterv1.ManagedCluster, _ *fleetv1alpha1.ClusterConnection) {
 			mc.Labels = map[string]string{"pages": "yes"}
 		})
 		want[name] = true
@@ -255,9 +237,9 @@ func testPages(t *testing.T, h *hub) {
 	}
 }
 
-func testWatch(t *testing.T, h *hub) {
-	h.joined(t, "watch1")
-	watcher, err := h.dynamic(t, h.admin).Watch(t.Context(), metav1.ListOptions{
+func testWatch(t *testing.T, h *aggregated.Hub) {
+	h.CreateJoined(t, "watch1")
+	watcher, err := h.DynamicClient(t, h.AdminConfig).Watch(t.Context(), metav1.ListOptions{
 		SendInitialEvents: new(true), AllowWatchBookmarks: true, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
 		LabelSelector: "pages!=yes,env!=prod",
 	})
@@ -275,14 +257,14 @@ func testWatch(t *testing.T, h *hub) {
 			t.Fatalf("initial event %s %s", kind, o.GetName())
 		}
 	}
-	h.create(t, &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "watch2"}})
-	h.create(t, &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: "watch2"}})
-	h.mirror(t, "watch2")
+	h.CreateObject(t, &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "watch2"}})
+	h.CreateObject(t, &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: "watch2"}})
+	h.MirrorCluster(t, "watch2")
 	if kind, o := nextChange(t, watcher); kind != watch.Added || o.GetName() != "watch2" {
 		t.Errorf("a connection became a Cluster: %s %s, want that it is added", kind, o.GetName())
 	}
 	connection := &fleetv1alpha1.ClusterConnection{}
-	h.get(t, "watch2", connection)
+	h.ReadObject(t, "watch2", connection)
 	if err := h.Delete(t.Context(), connection); err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +275,7 @@ func testWatch(t *testing.T, h *hub) {
 
 // nextChange returns the next event of a watch that is no bookmark: those come now
 // and then.
-func nextChange(t *testing.T, watcher watch.Interface) (watch.EventType, *unstructured.Unstructured) {
+func nextChange(t testing.TB, watcher watch.Interface) (watch.EventType, *unstructured.Unstructured) {
 	t.Helper()
 	for {
 		if kind, o := next(t, watcher); kind != watch.Bookmark {
@@ -303,7 +285,7 @@ func nextChange(t *testing.T, watcher watch.Interface) (watch.EventType, *unstru
 }
 
 // next returns the next event of a watch.
-func next(t *testing.T, watcher watch.Interface) (watch.EventType, *unstructured.Unstructured) {
+func next(t testing.TB, watcher watch.Interface) (watch.EventType, *unstructured.Unstructured) {
 	t.Helper()
 	select {
 	case event := <-watcher.ResultChan():
@@ -312,18 +294,18 @@ func next(t *testing.T, watcher watch.Interface) (watch.EventType, *unstructured
 			t.Fatalf("the event has a %T: %v", event.Object, event.Object)
 		}
 		return event.Type, o
-	case <-time.After(patience):
+	case <-time.After(aggregated.Patience):
 		t.Fatal("no event")
 	}
 	return "", nil
 }
 
-func testCreate(t *testing.T, h *hub) {
-	created := clusterOf("created", v1alpha1.Push)
+func testCreate(t *testing.T, h *aggregated.Hub) {
+	created := aggregated.NewCluster("created", v1alpha1.Push)
 	created.Labels, created.Annotations = map[string]string{"env": "test"}, map[string]string{"note": "mine"}
 	created.Spec.Zone, created.Spec.ID = "eu-1", "an-id-that-the-hub-will-learn"
 	created.Spec.Taints = []corev1.Taint{{Key: "example.com/new", Effect: corev1.TaintEffectNoExecute}}
-	h.create(t, created)
+	h.CreateObject(t, created)
 	if created.UID == "" || created.Spec.Taints[0].TimeAdded == nil {
 		t.Errorf("uid %q and taints %v, want a uid, and a time with NoExecute", created.UID, created.Spec.Taints)
 	}
@@ -333,53 +315,53 @@ func testCreate(t *testing.T, h *hub) {
 	same(t, "zone, zones and id", []string{created.Spec.Zone, strings.Join(created.Spec.Zones, ","), created.Spec.ID}, []string{"", "eu-1", ""})
 	same(t, "secretRef", created.Spec.SecretRef, &v1alpha1.LocalSecretReference{Namespace: "created", Name: "cluster-connection"})
 	mc := &clusterv1.ManagedCluster{}
-	h.get(t, "created", mc)
+	h.ReadObject(t, "created", mc)
 	same(t, "acceptance before the intent is completed", mc.Spec.HubAcceptsClient, false)
 	same(t, "labels of the ManagedCluster", mc.Labels, map[string]string{"env": "test"})
 	same(t, "effect of the ManagedCluster's taint", mc.Spec.Taints[0].Effect, clusterv1.TaintEffectNoSelect)
-	h.mirror(t, "created")
-	h.get(t, "created", mc)
+	h.MirrorCluster(t, "created")
+	h.ReadObject(t, "created", mc)
 	if !mc.Spec.HubAcceptsClient {
 		t.Error("the intent does not accept the cluster")
 	}
-	err := h.Create(t.Context(), clusterOf("created", v1alpha1.Push))
+	err := h.Create(t.Context(), aggregated.NewCluster("created", v1alpha1.Push))
 	if want := `clusters.cluster.karmada.io "created" already exists`; !apierrors.IsAlreadyExists(err) || err.Error() != want {
 		t.Errorf("creating it again: %v, want %s", err, want)
 	}
 }
 
 // testCreateAgain creates Clusters of ManagedClusters that are there.
-func testCreateAgain(t *testing.T, h *hub) {
-	h.joined(t, "waiting", func(mc *clusterv1.ManagedCluster, _ *fleetv1alpha1.ClusterConnection) {
+func testCreateAgain(t *testing.T, h *aggregated.Hub) {
+	h.CreateJoined(t, "waiting", func(mc *clusterv1.ManagedCluster, _ *fleetv1alpha1.ClusterConnection) {
 		mc.Spec.HubAcceptsClient = false
 		mc.Labels = map[string]string{"of": "the-agent"}
 		mc.Spec.Taints = []clusterv1.Taint{{Key: "of/agent", Effect: clusterv1.TaintEffectNoSelectIfNew}}
 	})
-	created := clusterOf("waiting", v1alpha1.Pull)
+	created := aggregated.NewCluster("waiting", v1alpha1.Pull)
 	created.Labels = map[string]string{"of-the": "user"}
-	h.create(t, created)
+	h.CreateObject(t, created)
 	if created.Labels["of"] != "the-agent" || created.Labels["of-the"] != "user" || len(created.Spec.Taints) != 1 {
 		t.Errorf("the Cluster of a ManagedCluster that waited has labels %v and taints %v, want those of both", created.Labels, created.Spec.Taints)
 	}
-	h.mirror(t, "waiting")
+	h.MirrorCluster(t, "waiting")
 	mc := &clusterv1.ManagedCluster{}
-	h.get(t, "waiting", mc)
+	h.ReadObject(t, "waiting", mc)
 	if !mc.Spec.HubAcceptsClient || mc.Labels["of-the"] != "user" {
 		t.Errorf("the ManagedCluster is %+v, want it accepted with the label", mc)
 	}
-	h.create(t, &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "known"}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}})
-	if err := h.Create(t.Context(), clusterOf("known", v1alpha1.Pull)); !apierrors.IsAlreadyExists(err) {
+	h.CreateObject(t, &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "known"}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}})
+	if err := h.Create(t.Context(), aggregated.NewCluster("known", v1alpha1.Pull)); !apierrors.IsAlreadyExists(err) {
 		t.Errorf("creating a Cluster that the hub has accepted: %v, want that it exists", err)
 	}
 }
 
-func testLabels(t *testing.T, h *hub) {
-	h.joined(t, "labels", func(mc *clusterv1.ManagedCluster, _ *fleetv1alpha1.ClusterConnection) {
+func testLabels(t *testing.T, h *aggregated.Hub) {
+	h.CreateJoined(t, "labels", func(mc *clusterv1.ManagedCluster, _ *fleetv1alpha1.ClusterConnection) {
 		mc.Labels = map[string]string{"old": "1", "kept": "1"}
 	})
 	before := &v1alpha1.Cluster{}
-	h.get(t, "labels", before)
-	clusters := h.dynamic(t, h.admin)
+	h.ReadObject(t, "labels", before)
+	clusters := h.DynamicClient(t, h.AdminConfig)
 	after, err := clusters.Patch(t.Context(), "labels", types.MergePatchType, []byte(`{"metadata":{"labels":{"new":"1","old":null}}}`), metav1.PatchOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -389,7 +371,7 @@ func testLabels(t *testing.T, h *hub) {
 	}
 	// An OCM client writes in between: both are kept.
 	mc := &clusterv1.ManagedCluster{}
-	h.get(t, "labels", mc)
+	h.ReadObject(t, "labels", mc)
 	mc.Labels["of-ocm"] = "1"
 	if err := h.Update(t.Context(), mc); err != nil {
 		t.Fatal(err)
@@ -397,35 +379,35 @@ func testLabels(t *testing.T, h *hub) {
 	if _, err := clusters.Patch(t.Context(), "labels", types.JSONPatchType, []byte(`[{"op":"add","path":"/metadata/labels/more","value":"1"}]`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	h.mirror(t, "labels")
-	h.get(t, "labels", mc)
+	h.MirrorCluster(t, "labels")
+	h.ReadObject(t, "labels", mc)
 	want := map[string]string{"kept": "1", "new": "1", "more": "1", "of-ocm": "1"}
 	if diff := cmp.Diff(want, mc.Labels); diff != "" {
 		t.Errorf("labels of the ManagedCluster (-want +got):\n%s", diff)
 	}
-	h.get(t, "labels", before)
+	h.ReadObject(t, "labels", before)
 	if diff := cmp.Diff(want, before.Labels); diff != "" {
 		t.Errorf("labels of the Cluster (-want +got):\n%s", diff)
 	}
 }
 
-func testTaints(t *testing.T, h *hub) {
-	h.joined(t, "taints")
-	clusters := h.dynamic(t, h.admin)
+func testTaints(t *testing.T, h *aggregated.Hub) {
+	h.CreateJoined(t, "taints")
+	clusters := h.DynamicClient(t, h.AdminConfig)
 	taint := func(patch string) *v1alpha1.Cluster {
 		t.Helper()
 		if _, err := clusters.Patch(t.Context(), "taints", types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		cluster := &v1alpha1.Cluster{}
-		h.get(t, "taints", cluster)
+		h.ReadObject(t, "taints", cluster)
 		return cluster
 	}
 	mc := &clusterv1.ManagedCluster{}
 	cordon := `{"spec":{"taints":[{"key":"cluster.karmada.io/unschedulable","effect":"NoSchedule"}]}}`
 	first := taint(cordon)
-	h.mirror(t, "taints")
-	h.get(t, "taints", mc)
+	h.MirrorCluster(t, "taints")
+	h.ReadObject(t, "taints", mc)
 	if len(mc.Spec.Taints) != 1 || mc.Spec.Taints[0].Effect != clusterv1.TaintEffectNoSelectIfNew || first.Generation != 2 {
 		t.Errorf("generation %d and taints %v, want 2 and one of the ManagedCluster", first.Generation, mc.Spec.Taints)
 	}
@@ -435,8 +417,8 @@ func testTaints(t *testing.T, h *hub) {
 	if last := taint(`{"spec":{"taints":null}}`); last.Generation != 3 || len(last.Spec.Taints) != 0 {
 		t.Errorf("generation %d and taints %v, want 3 and none", last.Generation, last.Spec.Taints)
 	}
-	h.mirror(t, "taints")
-	h.get(t, "taints", mc)
+	h.MirrorCluster(t, "taints")
+	h.ReadObject(t, "taints", mc)
 	if len(mc.Spec.Taints) != 0 {
 		t.Errorf("taints of the ManagedCluster are %v, want none", mc.Spec.Taints)
 	}

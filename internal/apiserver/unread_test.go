@@ -60,7 +60,7 @@ func TestAnswersThatNobodyReadsTakeNoPlaces(t *testing.T) {
 }
 
 // probes are what the aggregated API server answers without a credential.
-func probes(t *testing.T) http.Handler {
+func probes(t testing.TB) http.Handler {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	config := genericserver.NewConfig(serializer.NewCodecFactory(scheme))
@@ -90,7 +90,7 @@ func probes(t *testing.T) http.Handler {
 
 // askWithoutReading sends requests over one connection of HTTP/2 that takes no byte of an
 // answer.
-func askWithoutReading(t *testing.T, server *httptest.Server, url string, requests int) *tls.Conn {
+func askWithoutReading(t testing.TB, server *httptest.Server, url string, requests int) *tls.Conn {
 	t.Helper()
 	roots := x509.NewCertPool()
 	roots.AddCert(server.Certificate())

@@ -24,17 +24,18 @@ import (
 
 	workv1alpha1 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/testing/aggregated"
 	"github.com/capstan-io/capstan/internal/testing/env"
 )
 
 func TestTheHubServesWorks(t *testing.T) {
-	h := startHub(t)
+	h := aggregated.StartHub(t, "../../config/crd")
 	for _, name := range []string{"m1", "m2", "karmada-es-m1"} {
-		h.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		h.CreateObject(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
 	for _, test := range []struct {
 		name string
-		run  func(*testing.T, *hub)
+		run  func(*testing.T, *aggregated.Hub)
 	}{
 		{"Discovery", worksDiscovery},
 		{"Read", worksRead},
@@ -63,8 +64,8 @@ func bound(of string) map[string]string {
 	return map[string]string{workv1alpha1.LabelPermanentID: "id-" + of, "of": of}
 }
 
-func worksDiscovery(t *testing.T, h *hub) {
-	list, err := discovery.NewDiscoveryClientForConfigOrDie(h.admin).ServerResourcesForGroupVersion("work.karmada.io/v1alpha1")
+func worksDiscovery(t *testing.T, h *aggregated.Hub) {
+	list, err := discovery.NewDiscoveryClientForConfigOrDie(h.AdminConfig).ServerResourcesForGroupVersion("work.karmada.io/v1alpha1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,9 +77,9 @@ func worksDiscovery(t *testing.T, h *hub) {
 	same(t, "the resource", got, "works work Work true [get list patch update watch] [wk] [karmada-io]\n")
 }
 
-func worksRead(t *testing.T, h *hub) {
+func worksRead(t *testing.T, h *aggregated.Hub) {
 	from := manifestWork("m1", "read", bound("read"))
-	h.create(t, from)
+	h.CreateObject(t, from)
 	got := &workv1alpha1.Work{}
 	key := client.ObjectKey{Namespace: "karmada-es-m1", Name: "read"}
 	if err := h.Get(t.Context(), key, got); err != nil {
@@ -90,7 +91,7 @@ func worksRead(t *testing.T, h *hub) {
 	if !strings.Contains(string(got.Spec.Workload.Manifests[0].Raw), `"kind":"ConfigMap"`) || got.UID == from.UID {
 		t.Errorf("got object %s and UID %s", got.Spec.Workload.Manifests[0].Raw, got.UID)
 	}
-	h.create(t, manifestWork("m1", "of-a-user", nil))
+	h.CreateObject(t, manifestWork("m1", "of-a-user", nil))
 	for _, key := range []client.ObjectKey{
 		{Namespace: "karmada-es-m1", Name: "of-a-user"},
 		{Namespace: "karmada-es-m1", Name: "absent"},
@@ -114,10 +115,10 @@ func names(list *workv1alpha1.WorkList) []string {
 	return found
 }
 
-func worksSelect(t *testing.T, h *hub) {
+func worksSelect(t *testing.T, h *aggregated.Hub) {
 	for _, cluster := range []string{"m1", "m2"} {
-		h.create(t, manifestWork(cluster, "select", bound("select")))
-		h.create(t, manifestWork(cluster, "not-of-a-binding", map[string]string{"of": "select"}))
+		h.CreateObject(t, manifestWork(cluster, "select", bound("select")))
+		h.CreateObject(t, manifestWork(cluster, "not-of-a-binding", map[string]string{"of": "select"}))
 	}
 	of := client.MatchingLabels{"of": "select"}
 	byNamespace := func(name string) client.ListOption { return client.MatchingFields{"metadata.namespace": name} }
@@ -146,10 +147,10 @@ func worksSelect(t *testing.T, h *hub) {
 	}
 }
 
-func worksPages(t *testing.T, h *hub) {
+func worksPages(t *testing.T, h *aggregated.Hub) {
 	for i := range 5 {
-		h.create(t, manifestWork("m1", fmt.Sprintf("page%d", i), bound("pages")))
-		h.create(t, manifestWork("m1", fmt.Sprintf("page%d-of-a-user", i), map[string]string{"of": "pages"}))
+		h.CreateObject(t, manifestWork("m1", fmt.Sprintf("page%d", i), bound("pages")))
+		h.CreateObject(t, manifestWork("m1", fmt.Sprintf("page%d-of-a-user", i), map[string]string{"of": "pages"}))
 	}
 	var sizes []int
 	next := ""
@@ -166,8 +167,8 @@ func worksPages(t *testing.T, h *hub) {
 	same(t, "sizes of pages", sizes, []int{2, 2, 1})
 }
 
-func worksWatch(t *testing.T, h *hub) {
-	c, err := client.NewWithWatch(h.admin, client.Options{Scheme: scheme(t)})
+func worksWatch(t *testing.T, h *aggregated.Hub) {
+	c, err := client.NewWithWatch(h.AdminConfig, client.Options{Scheme: aggregated.NewScheme(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,10 +177,10 @@ func worksWatch(t *testing.T, h *hub) {
 		t.Fatal(err)
 	}
 	defer watcher.Stop()
-	h.create(t, manifestWork("m1", "elsewhere", bound("watch")))
-	h.create(t, manifestWork("m2", "of-a-user", map[string]string{"of": "watch"}))
+	h.CreateObject(t, manifestWork("m1", "elsewhere", bound("watch")))
+	h.CreateObject(t, manifestWork("m2", "of-a-user", map[string]string{"of": "watch"}))
 	work := manifestWork("m2", "seen", bound("watch"))
-	h.create(t, work)
+	h.CreateObject(t, work)
 	work.Annotations = map[string]string{"a": "b"}
 	if err := h.Update(t.Context(), work); err != nil {
 		t.Fatal(err)
@@ -195,22 +196,22 @@ func worksWatch(t *testing.T, h *hub) {
 			if !ok || event.Type != want || got.Name != "seen" || got.Namespace != "karmada-es-m2" {
 				t.Fatalf("event %s of %+v, want %s of Work seen", event.Type, event.Object, want)
 			}
-		case <-time.After(patience):
+		case <-time.After(aggregated.Patience):
 			t.Fatalf("no event, want %s", want)
 		}
 	}
 }
 
-func worksTable(t *testing.T, h *hub) {
+func worksTable(t *testing.T, h *aggregated.Hub) {
 	work := manifestWork("m1", "table", bound("table"))
-	h.create(t, work)
+	h.CreateObject(t, work)
 	work.Status.Conditions = []metav1.Condition{{
 		Type: workv1.ManifestWorkConditionApplied, Status: metav1.ConditionTrue, Reason: "AppliedManifestWorkComplete", LastTransitionTime: metav1.Now(),
 	}}
 	if err := h.Status().Update(t.Context(), work); err != nil {
 		t.Fatal(err)
 	}
-	content, err := discovery.NewDiscoveryClientForConfigOrDie(h.admin).RESTClient().Get().
+	content, err := discovery.NewDiscoveryClientForConfigOrDie(h.AdminConfig).RESTClient().Get().
 		AbsPath("/apis/work.karmada.io/v1alpha1/namespaces/karmada-es-m1/works").
 		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").Param("labelSelector", "of=table").Do(t.Context()).Raw()
 	table := &metav1.Table{}
@@ -232,7 +233,7 @@ func worksTable(t *testing.T, h *hub) {
 
 // worksReadOnly tries what the API does not have: what is delivered is changed
 // where it comes from.
-func worksReadOnly(t *testing.T, h *hub) {
+func worksReadOnly(t *testing.T, h *aggregated.Hub) {
 	work := &workv1alpha1.Work{}
 	if err := h.Get(t.Context(), client.ObjectKey{Namespace: "karmada-es-m1", Name: "read"}, work); err != nil {
 		t.Fatal(err)
@@ -267,10 +268,10 @@ func worksReadOnly(t *testing.T, h *hub) {
 }
 
 // worksSuspend suspends a Work as users of Karmada do, and lets it go on.
-func worksSuspend(t *testing.T, h *hub) {
+func worksSuspend(t *testing.T, h *aggregated.Hub) {
 	from := manifestWork("m1", "suspend", bound("suspend"))
 	from.Annotations = map[string]string{"of": "somebody"}
-	h.create(t, from)
+	h.CreateObject(t, from)
 	key := client.ObjectKey{Namespace: "karmada-es-m1", Name: "suspend"}
 	patch := func(body string, options ...client.PatchOption) error {
 		work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
@@ -322,7 +323,7 @@ func worksSuspend(t *testing.T, h *hub) {
 	if err := patch(`{"spec":{"suspendDispatching":"yes"}}`); err == nil {
 		t.Error("a value that is no boolean is taken")
 	}
-	h.create(t, manifestWork("m1", "not-suspendable", nil))
+	h.CreateObject(t, manifestWork("m1", "not-suspendable", nil))
 	key.Name = "not-suspendable"
 	if err := patch(`{"spec":{"suspendDispatching":true}}`); !apierrors.IsNotFound(err) {
 		t.Errorf("a ManifestWork that is no Work: %v, want that it is not found", err)
@@ -330,13 +331,13 @@ func worksSuspend(t *testing.T, h *hub) {
 }
 
 // worksAttacks are requests of a user who may read the Works of one cluster.
-func worksAttacks(t *testing.T, h *hub) {
+func worksAttacks(t *testing.T, h *aggregated.Hub) {
 	const user = "reader-of-m1"
 	read := rbacv1.PolicyRule{APIGroups: []string{workv1alpha1.GroupName}, Resources: []string{"works"}, Verbs: []string{"get", "list", "watch"}}
-	h.grant(t, user, "karmada-es-m1", read)
-	env.WaitAllowed(t.Context(), t, h.admin, env.UserReview(user), "karmada-es-m1", read, true)
-	config, _ := h.user(t, user)
-	c, err := client.New(config, client.Options{Scheme: scheme(t)})
+	h.GrantUser(t, user, "karmada-es-m1", read)
+	env.WaitAllowed(t.Context(), t, h.AdminConfig, env.UserReview(user), "karmada-es-m1", read, true)
+	config, _ := h.AddUser(t, user)
+	c, err := client.New(config, client.Options{Scheme: aggregated.NewScheme(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@
 package apiserver_test
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -16,16 +15,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/apis/karmada/cluster/v1alpha1"
+	"github.com/capstan-io/capstan/internal/testing/aggregated"
 )
 
-func testApply(t *testing.T, h *hub) {
-	clusters := h.dynamic(t, h.admin)
+func testApply(t *testing.T, h *aggregated.Hub) {
+	clusters := h.DynamicClient(t, h.AdminConfig)
 	apply := func(manager string, labels map[string]any, spec map[string]any) (*unstructured.Unstructured, error) {
 		return clusters.Apply(t.Context(), "applied", &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": v1alpha1.GroupVersion.String(), "kind": "Cluster",
@@ -35,7 +34,7 @@ func testApply(t *testing.T, h *hub) {
 	if _, err := apply("one", map[string]any{"a": "1", "b": "1"}, map[string]any{"syncMode": "Pull", "provider": "acme"}); err != nil {
 		t.Fatalf("creating by apply: %v", err)
 	}
-	h.mirror(t, "applied")
+	h.MirrorCluster(t, "applied")
 	got, err := apply("one", map[string]any{"a": "1"}, map[string]any{"syncMode": "Pull", "provider": "acme"})
 	if err != nil {
 		t.Fatal(err)
@@ -52,11 +51,11 @@ func testApply(t *testing.T, h *hub) {
 	}
 }
 
-func testConflicts(t *testing.T, h *hub) {
-	h.joined(t, "conflicts")
+func testConflicts(t *testing.T, h *aggregated.Hub) {
+	h.CreateJoined(t, "conflicts")
 	first, second := &v1alpha1.Cluster{}, &v1alpha1.Cluster{}
-	h.get(t, "conflicts", first)
-	h.get(t, "conflicts", second)
+	h.ReadObject(t, "conflicts", first)
+	h.ReadObject(t, "conflicts", second)
 	first.Spec.Provider = "one"
 	if err := h.Update(t.Context(), first); err != nil || first.Generation != 2 {
 		t.Fatalf("update: generation %d (%v), want 2", first.Generation, err)
@@ -67,11 +66,11 @@ func testConflicts(t *testing.T, h *hub) {
 		t.Errorf("updating an earlier version: %v, want %s…", err, want)
 	}
 	second.ResourceVersion = ""
-	if err := h.dynamicUpdate(t, second); err != nil {
+	if err := h.UpdateDynamic(t, second); err != nil {
 		t.Errorf("updating without a version: %v", err)
 	}
 	same := &v1alpha1.Cluster{}
-	h.get(t, "conflicts", same)
+	h.ReadObject(t, "conflicts", same)
 	version := same.ResourceVersion
 	if err := h.Update(t.Context(), same); err != nil || same.ResourceVersion != version {
 		t.Errorf("an update that changes nothing: version %s (%v), want %s", same.ResourceVersion, err, version)
@@ -80,25 +79,14 @@ func testConflicts(t *testing.T, h *hub) {
 	if err := h.Update(t.Context(), same); !apierrors.IsConflict(err) {
 		t.Errorf("updating another Cluster of the name: %v, want a conflict", err)
 	}
-	err = h.Update(t.Context(), clusterOf("nowhere", v1alpha1.Pull))
+	err = h.Update(t.Context(), aggregated.NewCluster("nowhere", v1alpha1.Pull))
 	if err == nil || !apierrors.IsNotFound(err) && !apierrors.IsInvalid(err) {
 		t.Errorf("updating a Cluster that there is not: %v, want that it is not found", err)
 	}
 }
 
-// dynamicUpdate updates an object as it is, with or without a version.
-func (h *hub) dynamicUpdate(t *testing.T, c *v1alpha1.Cluster) error {
-	t.Helper()
-	o := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "Cluster", "metadata": map[string]any{"name": c.Name},
-		"spec": map[string]any{"syncMode": string(c.Spec.SyncMode), "provider": c.Spec.Provider},
-	}}
-	_, err := h.dynamic(t, h.admin).Update(t.Context(), o, metav1.UpdateOptions{})
-	return err
-}
-
-func testMistakes(t *testing.T, h *hub) {
-	h.joined(t, "mistakes")
+func testMistakes(t *testing.T, h *aggregated.Hub) {
+	h.CreateJoined(t, "mistakes")
 	for name, test := range map[string]struct {
 		change func(*v1alpha1.Cluster)
 		want   string
@@ -121,7 +109,7 @@ func testMistakes(t *testing.T, h *hub) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := &v1alpha1.Cluster{}
-			h.get(t, "mistakes", cluster)
+			h.ReadObject(t, "mistakes", cluster)
 			test.change(cluster)
 			err := h.Update(t.Context(), cluster)
 			if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), test.want) || !strings.HasPrefix(err.Error(), `Cluster.cluster.karmada.io "mistakes" is invalid`) {
@@ -129,28 +117,28 @@ func testMistakes(t *testing.T, h *hub) {
 			}
 		})
 	}
-	err := h.Create(t.Context(), clusterOf(strings.Repeat("a", 49), v1alpha1.Pull))
+	err := h.Create(t.Context(), aggregated.NewCluster(strings.Repeat("a", 49), v1alpha1.Pull))
 	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "metadata.name: Too long: may not be more than 48") {
 		t.Errorf("a name of 49 characters: %v, want that it is too long", err)
 	}
 	unknown := []byte(`{"spec":{"nonsense":true}}`)
-	_, err = h.dynamic(t, h.admin).Patch(t.Context(), "mistakes", types.MergePatchType, unknown, metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict})
+	_, err = h.DynamicClient(t, h.AdminConfig).Patch(t.Context(), "mistakes", types.MergePatchType, unknown, metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict})
 	if !apierrors.IsBadRequest(err) && !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "nonsense") {
 		t.Errorf("a field that there is not: %v, want that it is unknown", err)
 	}
 }
 
-func testDryRun(t *testing.T, h *hub) {
-	dry := clusterOf("dry", v1alpha1.Pull)
+func testDryRun(t *testing.T, h *aggregated.Hub) {
+	dry := aggregated.NewCluster("dry", v1alpha1.Pull)
 	if err := h.Create(t.Context(), dry, client.DryRunAll); err != nil || dry.UID == "" {
 		t.Fatalf("creating without effect: %v (uid %q)", err, dry.UID)
 	}
 	if err := h.Get(t.Context(), client.ObjectKey{Name: "dry"}, &clusterv1.ManagedCluster{}); !apierrors.IsNotFound(err) {
 		t.Errorf("a dry run makes a ManagedCluster (%v)", err)
 	}
-	h.joined(t, "dry2")
+	h.CreateJoined(t, "dry2")
 	cluster := &v1alpha1.Cluster{}
-	h.get(t, "dry2", cluster)
+	h.ReadObject(t, "dry2", cluster)
 	version := cluster.ResourceVersion
 	cluster.Labels = map[string]string{"a": "1"}
 	if err := h.Update(t.Context(), cluster, client.DryRunAll); err != nil || cluster.Labels["a"] != "1" {
@@ -159,27 +147,27 @@ func testDryRun(t *testing.T, h *hub) {
 	if err := h.Delete(t.Context(), cluster, client.DryRunAll); err != nil {
 		t.Error(err)
 	}
-	h.get(t, "dry2", cluster)
+	h.ReadObject(t, "dry2", cluster)
 	if cluster.ResourceVersion != version {
 		t.Errorf("dry runs change the Cluster: %+v", cluster)
 	}
 }
 
-func testStatus(t *testing.T, h *hub) {
-	h.joined(t, "status", reported)
+func testStatus(t *testing.T, h *aggregated.Hub) {
+	h.CreateJoined(t, "status", reported)
 	cluster := &v1alpha1.Cluster{}
-	h.get(t, "status", cluster)
+	h.ReadObject(t, "status", cluster)
 	meta.SetStatusCondition(&cluster.Status.Conditions, metav1.Condition{Type: "ServiceDomainNameResolutionReady", Status: metav1.ConditionTrue, Reason: "Resolved"})
 	meta.SetStatusCondition(&cluster.Status.Conditions, metav1.Condition{Type: v1alpha1.ClusterConditionReady, Status: metav1.ConditionFalse, Reason: "Forged"})
 	cluster.Status.KubernetesVersion, cluster.Spec.Provider = "v0", "forged"
-	c, heard := h.warned(t)
+	c, heard := h.WarnedOf(t)
 	if err := c.Status().Update(t.Context(), cluster); err != nil {
 		t.Fatal(err)
 	}
 	if all := strings.Join(*heard, "\n"); len(*heard) != 2 || !strings.Contains(all, "status.conditions[Ready] is not written") || !strings.Contains(all, "status but for conditions is not written") {
 		t.Errorf("what is ignored is told by warnings %q", *heard)
 	}
-	h.get(t, "status", cluster)
+	h.ReadObject(t, "status", cluster)
 	switch {
 	case !meta.IsStatusConditionTrue(cluster.Status.Conditions, "ServiceDomainNameResolutionReady"):
 		t.Errorf("conditions %v, want the one that was written", cluster.Status.Conditions)
@@ -189,7 +177,7 @@ func testStatus(t *testing.T, h *hub) {
 		t.Errorf("the Cluster is %+v, want that only the condition changes", cluster)
 	}
 	connection := &fleetv1alpha1.ClusterConnection{}
-	h.get(t, "status", connection)
+	h.ReadObject(t, "status", connection)
 	if !meta.IsStatusConditionTrue(connection.Status.Conditions, fleetv1alpha1.ClusterConnectionConditionConnected) || len(connection.Status.Conditions) != 3 {
 		t.Errorf("conditions of the connection are %v, want those of the agent and the one that was written", connection.Status.Conditions)
 	}
@@ -204,32 +192,12 @@ func testStatus(t *testing.T, h *hub) {
 	}
 }
 
-// warned returns a client of the administrator, and the warnings that it gets.
-func (h *hub) warned(t *testing.T) (client.Client, *[]string) {
-	t.Helper()
-	heard := &[]string{}
-	config := rest.CopyConfig(h.admin)
-	config.WarningHandlerWithContext = warnings{heard}
-	c, err := client.New(config, client.Options{Scheme: h.Scheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c, heard
-}
-
-// warnings keeps the warnings of an API server.
-type warnings struct{ heard *[]string }
-
-func (w warnings) HandleWarningHeaderWithContext(_ context.Context, _ int, _, text string) {
-	*w.heard = append(*w.heard, text)
-}
-
-func testDelete(t *testing.T, h *hub) {
-	h.joined(t, "deleted", func(mc *clusterv1.ManagedCluster, _ *fleetv1alpha1.ClusterConnection) {
+func testDelete(t *testing.T, h *aggregated.Hub) {
+	h.CreateJoined(t, "deleted", func(mc *clusterv1.ManagedCluster, _ *fleetv1alpha1.ClusterConnection) {
 		mc.Finalizers = []string{clusterv1.FinalizerAPIResourceCleanup}
 	})
 	cluster := &v1alpha1.Cluster{}
-	h.get(t, "deleted", cluster)
+	h.ReadObject(t, "deleted", cluster)
 	err := h.Delete(t.Context(), cluster, client.Preconditions{UID: new(types.UID("another"))})
 	if !apierrors.IsConflict(err) {
 		t.Errorf("deleting another Cluster of the name: %v, want a conflict", err)
@@ -239,28 +207,28 @@ func testDelete(t *testing.T, h *hub) {
 			t.Fatal(err)
 		}
 	}
-	h.get(t, "deleted", cluster)
+	h.ReadObject(t, "deleted", cluster)
 	if cluster.DeletionTimestamp == nil || len(cluster.Finalizers) != 1 {
 		t.Errorf("a deleted Cluster is %+v, want that it is terminating", cluster.ObjectMeta)
 	}
-	h.mirror(t, "deleted")
+	h.MirrorCluster(t, "deleted")
 	mc := &clusterv1.ManagedCluster{}
-	h.get(t, "deleted", mc)
+	h.ReadObject(t, "deleted", mc)
 	if mc.DeletionTimestamp == nil {
 		t.Error("the ManagedCluster is not deleted")
 	}
 }
 
 // testDeleteForced ends the deletion without the agent.
-func testDeleteForced(t *testing.T, h *hub) {
+func testDeleteForced(t *testing.T, h *aggregated.Hub) {
 	cluster, mc := &v1alpha1.Cluster{}, &clusterv1.ManagedCluster{}
-	h.get(t, "deleted", cluster)
+	h.ReadObject(t, "deleted", cluster)
 	cluster.Finalizers = nil
 	if err := h.Update(t.Context(), cluster); err != nil {
 		t.Fatalf("forcing the deletion: %v", err)
 	}
-	h.mirror(t, "deleted")
-	h.get(t, "deleted", mc)
+	h.MirrorCluster(t, "deleted")
+	h.ReadObject(t, "deleted", mc)
 	if mc.Annotations[fleetv1alpha1.AnnotationForceDetach] != "true" {
 		t.Errorf("annotations of the ManagedCluster are %v, want that it does not wait for its agent", mc.Annotations)
 	}
@@ -269,7 +237,7 @@ func testDeleteForced(t *testing.T, h *hub) {
 		t.Fatal(err)
 	}
 	connection := &fleetv1alpha1.ClusterConnection{}
-	h.get(t, "deleted", connection)
+	h.ReadObject(t, "deleted", connection)
 	if err := h.Delete(t.Context(), connection); err != nil {
 		t.Fatal(err)
 	}
@@ -278,9 +246,9 @@ func testDeleteForced(t *testing.T, h *hub) {
 	}
 }
 
-func testDeleteMany(t *testing.T, h *hub) {
-	h.joined(t, "many1", labelled("many"))
-	h.joined(t, "many2", labelled("many"))
+func testDeleteMany(t *testing.T, h *aggregated.Hub) {
+	h.CreateJoined(t, "many1", labelled("many"))
+	h.CreateJoined(t, "many2", labelled("many"))
 	if err := h.DeleteAllOf(t.Context(), &v1alpha1.Cluster{}, client.MatchingLabels{"of": "many"}); err != nil {
 		t.Fatal(err)
 	}
