@@ -23,11 +23,12 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	"github.com/capstan-io/capstan/internal/cli"
 	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/internal/testing/playedhub"
 )
 
 // testTokenKubeconfig uses the kubeconfig
 // that the command prints, against the API server that it is for.
-func (w *world) testTokenKubeconfig(t *testing.T) {
+func testTokenKubeconfig(t *testing.T, w *playedhub.PlayedHub) {
 	var printed, said bytes.Buffer
 	if code := callInto(t, &printed, &said, "token", "create", "--print-kubeconfig"); code != exit.OK {
 		t.Fatalf("exit code %d: %s", code, said.String())
@@ -43,16 +44,16 @@ func (w *world) testTokenKubeconfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	holder, err := client.New(config, client.Options{Scheme: w.scheme})
+	holder, err := client.New(config, client.Options{Scheme: w.Scheme})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := w.tokenForClusteradm(t); got != config.BearerToken {
+	if got := tokenForClusteradm(t, w); got != config.BearerToken {
 		t.Errorf("\"clusteradm get token --use-bootstrap-token\" would print %q, not the token that was made", got)
 	}
 	review := &authenticationv1.SelfSubjectReview{}
 	// The API server finds tokens by a cache of its own, which a moment later has it.
-	eventually(t, func() error { return holder.Create(t.Context(), review) })
+	playedhub.Eventually(t, func() error { return holder.Create(t.Context(), review) })
 	user := review.Status.UserInfo
 	if !strings.HasPrefix(user.Username, "system:bootstrap:") || !strings.Contains(strings.Join(user.Groups, " "), clusterv1.GroupBootstrappers) {
 		t.Errorf("the token stands for %+v, not for a bootstrap user in group %s", user, clusterv1.GroupBootstrappers)
@@ -72,10 +73,10 @@ func (w *world) testTokenKubeconfig(t *testing.T) {
 
 // tokenForClusteradm returns the bootstrap token that OCM's tool prints: the
 // newest with the label of its hub.
-func (w *world) tokenForClusteradm(t *testing.T) string {
+func tokenForClusteradm(t *testing.T, w *playedhub.PlayedHub) string {
 	t.Helper()
 	secrets := &corev1.SecretList{}
-	if err := w.client.List(t.Context(), secrets, client.InNamespace("kube-system"), client.MatchingLabels{"app": "cluster-manager"}); err != nil {
+	if err := w.Client.List(t.Context(), secrets, client.InNamespace("kube-system"), client.MatchingLabels{"app": "cluster-manager"}); err != nil {
 		t.Fatal(err)
 	}
 	token, newest := "", time.Time{}
@@ -99,7 +100,7 @@ func (s *stopper) Write(text []byte) (int, error) {
 	return s.Buffer.Write(text)
 }
 
-func (w *world) testInterruption(t *testing.T) {
+func testInterruption(t *testing.T, w *playedhub.PlayedHub) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	out := &stopper{stop: cancel}
@@ -134,8 +135,8 @@ func (s *screen) String() string {
 	return s.text.String()
 }
 
-func (w *world) testWatch(t *testing.T) {
-	w.load(t, "fleet.yaml")
+func testWatch(t *testing.T, w *playedhub.PlayedHub) {
+	w.LoadFile(t, "fleet.yaml")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	shown, ended := &screen{}, make(chan int, 1)
@@ -154,12 +155,12 @@ func (w *world) testWatch(t *testing.T) {
 			return nil
 		}
 	}
-	eventually(t, sees("member5   <none>    Push   False"))
+	playedhub.Eventually(t, sees("member5   <none>    Push   False"))
 	late := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "late"}}
-	if err := w.client.Create(t.Context(), late); err != nil {
+	if err := w.Client.Create(t.Context(), late); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, sees("late      <none>    Pull   False"))
+	playedhub.Eventually(t, sees("late      <none>    Pull   False"))
 	cancel()
 	if code := <-ended; code != exit.OK {
 		t.Errorf("a watch that the user has ended has exit code %d:\n%s", code, shown)

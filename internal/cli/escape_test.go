@@ -11,13 +11,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	"github.com/capstan-io/capstan/internal/testing/playedhub"
 )
 
 // testEscapes lets a cluster say of itself what moves the cursor of a terminal.
-func (w *world) testEscapes(t *testing.T) {
+func testEscapes(t *testing.T, w *playedhub.PlayedHub) {
 	const up = "fine\x1b[1A\u009b1A\u202e"
 	liar := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "liar"}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}}
-	if err := w.client.Create(t.Context(), liar); err != nil {
+	if err := w.Client.Create(t.Context(), liar); err != nil {
 		t.Fatal(err)
 	}
 	liar.Status.Version.Kubernetes = up
@@ -25,7 +26,7 @@ func (w *world) testEscapes(t *testing.T) {
 	liar.Status.Conditions = []metav1.Condition{{
 		Type: clusterv1.ManagedClusterConditionAvailable, Status: metav1.ConditionFalse, Reason: "Why", Message: up, LastTransitionTime: metav1.Now(),
 	}}
-	if err := w.client.Status().Update(t.Context(), liar); err != nil {
+	if err := w.Client.Status().Update(t.Context(), liar); err != nil {
 		t.Fatal(err)
 	}
 	for _, command := range []string{"get clusters", "get clusters -o yaml", "get clusters -o json", "describe cluster liar", "doctor liar"} {

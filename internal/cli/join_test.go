@@ -18,13 +18,15 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/internal/testing/clinic"
 	"github.com/capstan-io/capstan/internal/testing/env"
+	"github.com/capstan-io/capstan/internal/testing/playedhub"
 )
 
 // testJoinMistakes joins with what keeps a join from working: each is told with
 // the next step before anything is made on the hub.
-func (w *world) testJoinMistakes(t *testing.T) {
-	w.viewer(t, "viewer")
+func testJoinMistakes(t *testing.T, w *playedhub.PlayedHub) {
+	addViewer(t, w, "viewer")
 	cases := map[string]struct {
 		reason string
 		change func(*clientcmdapi.Config)
@@ -39,7 +41,7 @@ func (w *world) testJoinMistakes(t *testing.T) {
 		},
 		"nobody listens": {
 			reason: "the member is down", code: exit.NoMember,
-			change: func(c *clientcmdapi.Config) { c.Clusters["hub"].Server = "https://" + closedPort(t) },
+			change: func(c *clientcmdapi.Config) { c.Clusters["hub"].Server = "https://" + clinic.ClosedPort(t) },
 			want:   []string{"cannot reach https://127.0.0.1:", "Check that the member is running", "--cluster-context"},
 		},
 		"a token that is not valid": {
@@ -81,7 +83,7 @@ func (w *world) testJoinMistakes(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			config := kubeconfigOf(w.config)
+			config := clinic.KubeconfigOf(w.AdminConfig)
 			if c.change != nil {
 				c.change(config)
 			}
@@ -99,7 +101,7 @@ func (w *world) testJoinMistakes(t *testing.T) {
 				}
 			}
 			for _, object := range []client.Object{&clusterv1.ManagedCluster{}, &fleetv1alpha1.ClusterConnection{}} {
-				if err := w.client.Get(t.Context(), client.ObjectKey{Name: "member1"}, object); err == nil {
+				if err := w.Client.Get(t.Context(), client.ObjectKey{Name: "member1"}, object); err == nil {
 					t.Errorf("%s: it has left a %T", c.reason, object)
 				}
 			}
@@ -108,15 +110,15 @@ func (w *world) testJoinMistakes(t *testing.T) {
 }
 
 // testJoinOfANoName: what no cluster can be called is said before anybody is asked.
-func (w *world) testJoinOfANoName(t *testing.T) {
-	code, out := call(t, "join", "Member_3", "--cluster-kubeconfig", w.kubeconfig)
+func testJoinOfANoName(t *testing.T, w *playedhub.PlayedHub) {
+	code, out := call(t, "join", "Member_3", "--cluster-kubeconfig", w.Kubeconfig)
 	if code != exit.Usage || !strings.Contains(out, `"Member_3" cannot be the name of a cluster`) {
 		t.Errorf("exit code %d, want %d: %s", code, exit.Usage, out)
 	}
 }
 
-// viewer lets a user read what a join looks at first, on either side.
-func (w *world) viewer(t *testing.T, user string) {
+// addViewer lets a user read what a join looks at first, on either side.
+func addViewer(t *testing.T, w *playedhub.PlayedHub, user string) {
 	t.Helper()
 	rules := []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get"}},
@@ -132,9 +134,9 @@ func (w *world) viewer(t *testing.T, user string) {
 			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 		},
 	} {
-		if err := w.client.Create(t.Context(), object); err != nil {
+		if err := w.Client.Create(t.Context(), object); err != nil {
 			t.Fatal(err)
 		}
 	}
-	env.WaitAllowed(t.Context(), t, w.config, authorizationv1.SubjectAccessReviewSpec{User: user}, "", rules[0], true)
+	env.WaitAllowed(t.Context(), t, w.AdminConfig, authorizationv1.SubjectAccessReviewSpec{User: user}, "", rules[0], true)
 }

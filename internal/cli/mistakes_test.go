@@ -6,7 +6,6 @@ package cli_test
 import (
 	"bytes"
 	"io"
-	"net"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,18 +13,19 @@ import (
 	"time"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	testingclock "k8s.io/utils/clock/testing"
 
 	"github.com/capstan-io/capstan/internal/cli"
 	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/internal/testing/clinic"
+	"github.com/capstan-io/capstan/internal/testing/playedhub"
 )
 
 // testMistakes asks a cluster that is no hub, in all
 // the ways in which a kubeconfig can be wrong.
-func (w *world) testMistakes(t *testing.T) {
+func testMistakes(t *testing.T, w *playedhub.PlayedHub) {
 	cases := map[string]struct {
 		reason string
 		change func(*clientcmdapi.Config)
@@ -61,7 +61,7 @@ func (w *world) testMistakes(t *testing.T) {
 		},
 		"nobody listens": {
 			reason: "the hub is down",
-			change: func(c *clientcmdapi.Config) { c.Clusters["hub"].Server = "https://" + closedPort(t) },
+			change: func(c *clientcmdapi.Config) { c.Clusters["hub"].Server = "https://" + clinic.ClosedPort(t) },
 			want:   []string{"cannot reach https://127.0.0.1:", "(context \"hub\")", "connection refused", "Check that the hub is running"},
 		},
 		"a name that no DNS knows": {
@@ -98,12 +98,12 @@ func (w *world) testMistakes(t *testing.T) {
 		"describe": {"describe", "cluster", "member1"}, "tree": {"tree"},
 		"doctor": {"doctor"}, "doctor of a cluster": {"doctor", "member1"},
 		"accept": {"accept", "member1"}, "deny": {"deny", "member1", "member2"}, "cordon": {"cordon", "member1", "member2"},
-		"join": {"join", "member1", "--cluster-kubeconfig", w.kubeconfig}, "unjoin": {"unjoin", "member1"},
+		"join": {"join", "member1", "--cluster-kubeconfig", w.Kubeconfig}, "unjoin": {"unjoin", "member1"},
 		"taint": {"taint", "member1", "a=b:NoSelect"}, "label": {"label", "clusters", "--all", "a=b"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			config := kubeconfigOf(w.config)
+			config := clinic.KubeconfigOf(w.AdminConfig)
 			if c.change != nil {
 				c.change(config)
 			}
@@ -144,34 +144,8 @@ func callInto(t *testing.T, out, errOut io.Writer, args ...string) (code int) {
 	})
 }
 
-// kubeconfigOf returns a kubeconfig with one context, hub, which is current.
-func kubeconfigOf(config *rest.Config) *clientcmdapi.Config {
-	c := clientcmdapi.NewConfig()
-	c.Clusters["hub"] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
-	if !strings.Contains(config.Host, "://") {
-		c.Clusters["hub"].Server = "https://" + config.Host
-	}
-	c.AuthInfos["me"] = &clientcmdapi.AuthInfo{ClientCertificateData: config.CertData, ClientKeyData: config.KeyData}
-	c.Contexts["hub"] = &clientcmdapi.Context{Cluster: "hub", AuthInfo: "me"}
-	c.CurrentContext = "hub"
-	return c
-}
-
-// closedPort returns an address at which nobody listens.
-func closedPort(t *testing.T) string {
-	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return listener.Addr().String()
-}
-
-func (w *world) testCompletion(t *testing.T) {
-	w.load(t, "fleet.yaml")
+func testCompletion(t *testing.T, w *playedhub.PlayedHub) {
+	w.LoadFile(t, "fleet.yaml")
 	cases := map[string]struct {
 		reason string
 		as     string

@@ -23,21 +23,22 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
-	"github.com/capstan-io/capstan/config"
 	"github.com/capstan-io/capstan/internal/cli/exit"
 	"github.com/capstan-io/capstan/internal/cli/install"
+	"github.com/capstan-io/capstan/internal/testing/clinic"
+	"github.com/capstan-io/capstan/internal/testing/playedhub"
+	"github.com/capstan-io/capstan/internal/testing/session"
 )
 
 // registered is a member without nodes, in which the test plays what Kubernetes
 // and the operator do.
 type registered struct {
-	*world
+	*playedhub.PlayedHub
 	client     client.Client
 	config     *rest.Config
 	kubeconfig string
@@ -45,9 +46,9 @@ type registered struct {
 }
 
 // testRegister lets a cluster register with a token, and leave.
-func (w *world) testRegister(t *testing.T) {
-	environment, restConfig := startMember(t)
-	m := &registered{world: w, config: restConfig, kubeconfig: filepath.Join(t.TempDir(), "member")}
+func testRegister(t *testing.T, w *playedhub.PlayedHub) {
+	environment, restConfig := session.StartMember(t, w.Servers)
+	m := &registered{PlayedHub: w, config: restConfig, kubeconfig: filepath.Join(t.TempDir(), "member")}
 	if err := os.WriteFile(m.kubeconfig, environment.KubeConfig, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -56,35 +57,25 @@ func (w *world) testRegister(t *testing.T) {
 		t.Fatal(err)
 	}
 	system := &corev1.Namespace{}
-	eventually(t, func() error { return m.client.Get(t.Context(), client.ObjectKey{Name: "kube-system"}, system) })
+	playedhub.Eventually(t, func() error { return m.client.Get(t.Context(), client.ObjectKey{Name: "kube-system"}, system) })
 	m.uid = string(system.UID)
-	w.letTokensAsk(t)
+	letTokensAsk(t, w)
 
 	command := m.token(t)
 	m.isToldMistakes(t, command)
 	m.joinsAndLeaves(t, command)
 }
 
-// startMember starts an API server with the definitions of a member.
-func startMember(t *testing.T) (*envtest.Environment, *rest.Config) {
-	t.Helper()
-	definitions, err := config.SpokeCRDs()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return servers.Start(t, func(e *envtest.Environment) { e.CRDs = definitions })
-}
-
 // letTokensAsk gives bootstrap tokens what they have on a hub.
-func (w *world) letTokensAsk(t *testing.T) {
+func letTokensAsk(t *testing.T, w *playedhub.PlayedHub) {
 	t.Helper()
 	const name = "bootstrap"
 	err := errors.Join(
-		w.client.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{
+		w.Client.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"certificatesigningrequests"}, Verbs: []string{"create", "get", "list"}},
 			{APIGroups: []string{clusterv1.GroupName}, Resources: []string{"managedclusters"}, Verbs: []string{"create", "get", "list"}},
 		}}),
-		w.client.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		w.Client.Create(t.Context(), &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
 			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: clusterv1.GroupBootstrappers}},
@@ -98,7 +89,7 @@ func (w *world) letTokensAsk(t *testing.T) {
 // token makes a token and returns the command that is printed, without capstan.
 func (m *registered) token(t *testing.T, args ...string) []string {
 	t.Helper()
-	t.Setenv("KUBECONFIG", m.world.kubeconfig)
+	t.Setenv("KUBECONFIG", m.PlayedHub.Kubeconfig)
 	code, out := call(t, append([]string{"token", "create", "--print-register-command"}, args...)...)
 	_, command, found := strings.Cut(out, "capstan register ")
 	if code != exit.OK || !found {
@@ -109,7 +100,7 @@ func (m *registered) token(t *testing.T, args ...string) []string {
 	// The API server finds tokens, and rights, by caches of its own: a dry run
 	// succeeds a moment later.
 	if len(args) == 0 {
-		eventually(t, func() error {
+		playedhub.Eventually(t, func() error {
 			if code, out := m.at(t, slices.Concat(words, []string{"--cluster-name=probe", "--dry-run=client"})...); code != exit.OK {
 				return fmt.Errorf("exit code %d: %s", code, out)
 			}
@@ -135,7 +126,7 @@ func (m *registered) isToldMistakes(t *testing.T, command []string) {
 	known.Name, known.Annotations[clusterv1.AnnotationAgentPrefix+"/cluster-uid"] = "known", m.uid
 	known.Spec.HubAcceptsClient = true // what others say to be counts for nothing
 	for _, cluster := range []*clusterv1.ManagedCluster{taken, known} {
-		if err := m.world.client.Create(t.Context(), cluster); err != nil {
+		if err := m.PlayedHub.Client.Create(t.Context(), cluster); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -165,7 +156,7 @@ func (m *registered) isToldMistakes(t *testing.T, command []string) {
 		"a token for other names":        {with(address, bound[3], hash, "--cluster-name", "edge"), exit.Failed, "bound to: edge-*"},
 		"a name that is taken":           {with(address, token, hash, "--cluster-name", "taken"), exit.Failed, "another cluster uses it"},
 		"a cluster that has a name":      {with(address, token, hash, "--cluster-name", "new"), exit.Failed, `the hub already knows this cluster as "known"`},
-		"nobody listens":                 {with(closedPort(t), token, hash), exit.NoHub, "cannot reach the hub"},
+		"nobody listens":                 {with(clinic.ClosedPort(t), token, hash), exit.NoHub, "cannot reach the hub"},
 		"somebody who may not install":   {with(address, token, hash, "--as", "nobody"), exit.Failed, "cannot get resource \"namespaces\""},
 		"a context that is not there":    {with(address, token, hash, "--context", "nowhere"), exit.NoMember, "no context \"nowhere\""},
 		"flags of another tool":          {with(address, token, hash, "--cluster-name", "known", "--dry-run=server", "--enable-cert-rotation", "--karmada-agent-replicas=2"), exit.OK, "--karmada-agent-replicas has no effect"},
@@ -186,7 +177,7 @@ func (m *registered) isToldMistakes(t *testing.T, command []string) {
 	if err := m.client.Get(t.Context(), client.ObjectKey{Name: operatorv1.DefaultOperatorNamespace}, &corev1.Namespace{}); err == nil {
 		t.Error("something was installed although nothing could come of it")
 	}
-	if err := m.world.client.Delete(t.Context(), known); err != nil {
+	if err := m.PlayedHub.Client.Delete(t.Context(), known); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -206,7 +197,7 @@ func (m *registered) joinsAndLeaves(t *testing.T, command []string) {
 		}
 	}()
 	command = slices.Concat(command, []string{"--cluster-name", "edge-1", "--cluster-endpoint", edgeAddress})
-	m.joins(t, slices.Concat(command, []string{"--timeout", patience.String()}))
+	m.joins(t, slices.Concat(command, []string{"--timeout", playedhub.Patience.String()}))
 	m.takesOver(t, command)
 	m.leaves(t)
 }
@@ -244,10 +235,10 @@ func (m *registered) takesOver(t *testing.T, command []string) {
 	const hubURL, works = "https://hub.example.com:6443", 3
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "edge-1"}}
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, fleetv1alpha1.AnnotationHubURL, hubURL)
-	if err := m.world.client.Patch(t.Context(), cluster, client.RawPatch("application/merge-patch+json", patch)); err != nil {
+	if err := m.PlayedHub.Client.Patch(t.Context(), cluster, client.RawPatch("application/merge-patch+json", patch)); err != nil {
 		t.Fatal(err)
 	}
-	member, err := client.New(m.config, client.Options{Scheme: m.scheme})
+	member, err := client.New(m.config, client.Options{Scheme: m.Scheme})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -270,7 +261,7 @@ func (m *registered) takesOver(t *testing.T, command []string) {
 	}
 	taken := make(chan error, 1)
 	go func() { taken <- m.takeOver(t.Context(), member) }()
-	code, out = m.at(t, append(command, "--timeout", patience.String())...)
+	code, out = m.at(t, append(command, "--timeout", playedhub.Patience.String())...)
 	var lasting []string
 	records := &workv1.AppliedManifestWorkList{}
 	if err := member.List(t.Context(), records); err != nil {
@@ -312,8 +303,8 @@ func (m *registered) takeOver(ctx context.Context, member client.Client) error {
 
 func (m *registered) leaves(t *testing.T) {
 	t.Helper()
-	t.Setenv("KUBECONFIG", m.world.kubeconfig)
-	leave := []string{"unregister", "edge-1", "--cluster-kubeconfig", m.kubeconfig, "--wait", patience.String()}
+	t.Setenv("KUBECONFIG", m.PlayedHub.Kubeconfig)
+	leave := []string{"unregister", "edge-1", "--cluster-kubeconfig", m.kubeconfig, "--wait", playedhub.Patience.String()}
 	if code, out := call(t, "unregister", "edge-2", "--cluster-kubeconfig", m.kubeconfig); code != exit.Failed || !strings.Contains(out, `is cluster "edge-1" of its hub, not "edge-2"`) {
 		t.Errorf("the wrong cluster is unregistered: exit code %d:\n%s", code, out)
 	}
@@ -360,13 +351,13 @@ func (m *registered) engage(ctx context.Context, agent *operatorv1.Klusterlet, n
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{
 		Name: name, Annotations: map[string]string{clusterv1.AnnotationAgentPrefix + "/cluster-uid": m.uid},
 	}}
-	if err := m.world.client.Create(ctx, cluster); err != nil {
+	if err := m.PlayedHub.Client.Create(ctx, cluster); err != nil {
 		return err
 	}
-	if err := m.world.client.Patch(ctx, cluster, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"hubAcceptsClient":true}}`))); err != nil {
+	if err := m.PlayedHub.Client.Patch(ctx, cluster, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"hubAcceptsClient":true}}`))); err != nil {
 		return err
 	}
-	if err := m.join(ctx, name); err != nil {
+	if err := m.Join(ctx, name); err != nil {
 		return err
 	}
 	agent.Status.ObservedGeneration = agent.Generation

@@ -1,7 +1,9 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cli_test
+// Package clinic is a hub with members that are well, and the faults that capstan doctor has to
+// find in them.
+package clinic
 
 import (
 	"context"
@@ -40,27 +42,29 @@ import (
 	"github.com/capstan-io/capstan/internal/kube/deepcopy"
 	"github.com/capstan-io/capstan/internal/operator/render"
 	"github.com/capstan-io/capstan/internal/testing/env"
+	"github.com/capstan-io/capstan/internal/testing/playedhub"
 	hubmanifests "github.com/capstan-io/capstan/operators/clustermanager/manifests"
 	membermanifests "github.com/capstan-io/capstan/operators/klusterlet/manifests"
 )
 
 // What the clinic has.
 const (
-	patient, pushPatient = "member1", "member5"
+	patient, PushPatient = "member1", "member5"
 	bootstrapToken       = "abcdef.0123456789abcdef"
 	agentNamespace       = operatorv1.DefaultAgentNamespace
 )
 
-// clinic is a hub with two members that are well: the one by an agent of its
+// Clinic is a hub with two members that are well: the one by an agent of its
 // own, whose cluster is the hub's, and the other by the push agent. No pod runs:
 // what would be reported about pods is written by hand.
-type clinic struct {
-	*world
+type Clinic struct {
+	*playedhub.PlayedHub
 	api      client.Client
 	webhooks *httptest.Server
 }
 
-func newClinic(t *testing.T, w *world) *clinic {
+// NewClinic makes a clinic of a hub, until the test ends.
+func NewClinic(t testing.TB, w *playedhub.PlayedHub) *Clinic {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	err := errors.Join(admissionv1.AddToScheme(scheme), appsv1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme), corev1.AddToScheme(scheme),
@@ -76,31 +80,31 @@ func newClinic(t *testing.T, w *world) *clinic {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = envtest.InstallCRDs(w.config, envtest.CRDInstallOptions{CRDs: append(operators, spoke...), MaxTime: patience, PollInterval: 100 * time.Millisecond})
+	_, err = envtest.InstallCRDs(w.AdminConfig, envtest.CRDInstallOptions{CRDs: append(operators, spoke...), MaxTime: playedhub.Patience, PollInterval: 100 * time.Millisecond})
 	if err != nil {
 		t.Fatalf("installing the definitions of operators and members: %v", err)
 	}
-	c := &clinic{world: w}
-	if c.api, err = client.New(w.config, client.Options{Scheme: scheme}); err != nil {
+	c := &Clinic{PlayedHub: w}
+	if c.api, err = client.New(w.AdminConfig, client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
 	}
 	for _, namespace := range []string{
-		operatorv1.DefaultOperatorNamespace, operatorv1.DefaultHubNamespace, agentNamespace, patient, pushPatient,
+		operatorv1.DefaultOperatorNamespace, operatorv1.DefaultHubNamespace, agentNamespace, patient, PushPatient,
 	} {
 		err := c.api.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 		if err != nil && !apierrors.IsAlreadyExists(err) {
 			t.Fatal(err)
 		}
 	}
-	c.hub(t)
-	c.clusters(t)
-	c.member(t)
+	c.MakeHub(t)
+	c.MakeClusters(t)
+	c.MakeMember(t)
 	c.answer(t)
 	return c
 }
 
-// put creates an object, with its status if it has one, until the test ends.
-func (c *clinic) put(t *testing.T, object client.Object) {
+// PutObject creates an object, with its status if it has one, until the test ends.
+func (c *Clinic) PutObject(t testing.TB, object client.Object) {
 	t.Helper()
 	c.make(t, object)
 	t.Cleanup(func() {
@@ -110,7 +114,7 @@ func (c *clinic) put(t *testing.T, object client.Object) {
 	})
 }
 
-func (c *clinic) make(t *testing.T, object client.Object) {
+func (c *Clinic) make(t testing.TB, object client.Object) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
 	status := deepcopy.CopyObject(object)
@@ -124,7 +128,7 @@ func (c *clinic) make(t *testing.T, object client.Object) {
 	}
 }
 
-func (c *clinic) apply(t *testing.T, objects ...render.Object) {
+func (c *Clinic) apply(t testing.TB, objects ...render.Object) {
 	t.Helper()
 	for _, object := range objects {
 		if err := c.api.Apply(t.Context(), object, client.FieldOwner("test"), client.ForceOwnership); err != nil {
@@ -134,7 +138,7 @@ func (c *clinic) apply(t *testing.T, objects ...render.Object) {
 }
 
 // runs says that all pods of a Deployment are available, or none.
-func (c *clinic) runs(t *testing.T, namespace, name string, available bool) {
+func (c *Clinic) runs(t testing.TB, namespace, name string, available bool) {
 	t.Helper()
 	deployment := &appsv1.Deployment{}
 	if err := c.api.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, deployment); err != nil {
@@ -159,13 +163,13 @@ func well(types ...string) []metav1.Condition {
 	return conditions
 }
 
-// hub makes what the operator of the hub makes, but the webhooks.
-func (c *clinic) hub(t *testing.T) {
+// MakeHub makes what the operator of the hub makes, but the webhooks.
+func (c *Clinic) MakeHub(t testing.TB) {
 	t.Helper()
 	parts := hubmanifests.Hub{
 		Name: "cluster-manager", OperatorNamespace: operatorv1.DefaultOperatorNamespace, OwnImage: "registry.example/capstan:1", Replicas: 1, PushClusters: true,
 	}
-	c.put(t, &operatorv1.ClusterManager{
+	c.PutObject(t, &operatorv1.ClusterManager{
 		ObjectMeta: metav1.ObjectMeta{Name: parts.Name},
 		Status:     operatorv1.ClusterManagerStatus{Conditions: well(operatorv1.ClusterManagerConditionApplied)},
 	})
@@ -179,10 +183,10 @@ func (c *clinic) hub(t *testing.T) {
 }
 
 // operator makes the Deployment of an operator, which runs.
-func (c *clinic) operator(t *testing.T, name string) {
+func (c *Clinic) operator(t testing.TB, name string) {
 	t.Helper()
 	labels := map[string]string{"app": name}
-	c.put(t, &appsv1.Deployment{
+	c.PutObject(t, &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: operatorv1.DefaultOperatorNamespace, Name: name, Labels: labels},
 		Spec: appsv1.DeploymentSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
@@ -196,9 +200,9 @@ func (c *clinic) operator(t *testing.T, name string) {
 }
 
 // token makes the bootstrap token of the member.
-func (c *clinic) token(t *testing.T, until time.Time) {
+func (c *Clinic) token(t testing.TB, until time.Time) {
 	t.Helper()
-	c.put(t, &corev1.Secret{
+	c.PutObject(t, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "bootstrap-token-abcdef"}, Type: "bootstrap.kubernetes.io/token",
 		StringData: map[string]string{
 			"token-id": "abcdef", "token-secret": "0123456789abcdef", "usage-bootstrap-authentication": "true",
@@ -207,46 +211,46 @@ func (c *clinic) token(t *testing.T, until time.Time) {
 	})
 }
 
-// clusters makes what the hub has of its two members.
-func (c *clinic) clusters(t *testing.T) {
+// MakeClusters makes what the hub has of its two members.
+func (c *Clinic) MakeClusters(t testing.TB) {
 	t.Helper()
 	system := &corev1.Namespace{}
 	if err := c.api.Get(t.Context(), client.ObjectKey{Name: metav1.NamespaceSystem}, system); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{patient, pushPatient} {
-		c.put(t, &clusterv1.ManagedCluster{
+	for _, name := range []string{patient, PushPatient} {
+		c.PutObject(t, &clusterv1.ManagedCluster{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
 			Spec:       clusterv1.ManagedClusterSpec{HubAcceptsClient: true, LeaseDurationSeconds: 60},
 			Status: clusterv1.ManagedClusterStatus{Conditions: well(clusterv1.ManagedClusterConditionHubAccepted,
 				clusterv1.ManagedClusterConditionJoined, clusterv1.ManagedClusterConditionAvailable, clusterv1.ManagedClusterConditionClockSynced)},
 		})
-		c.put(t, grants.ClusterRole(name, true))
+		c.PutObject(t, grants.ClusterRole(name, true))
 		agents := grants.AgentSubjects(name, "agent1")
-		c.put(t, grants.ClusterRoleBinding(name, agents...))
-		c.put(t, grants.RegistrationRoleBinding(name, agents...))
-		c.put(t, grants.WorkRoleBinding(name, agents...))
-		c.put(t, grants.InitialLease(name, 60, time.Now()))
+		c.PutObject(t, grants.ClusterRoleBinding(name, agents...))
+		c.PutObject(t, grants.RegistrationRoleBinding(name, agents...))
+		c.PutObject(t, grants.WorkRoleBinding(name, agents...))
+		c.PutObject(t, grants.InitialLease(name, 60, time.Now()))
 	}
 	for _, role := range grants.SharedRoles() {
-		c.put(t, role)
+		c.PutObject(t, role)
 	}
 	change(t, c, &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: patient}}, func(mc *clusterv1.ManagedCluster) {
 		mc.Annotations = map[string]string{
 			"agent.open-cluster-management.io/cluster-uid": string(system.UID), clusterv1.AnnotationAgents: "agent1",
 		}
 	})
-	c.put(t, &fleetv1alpha1.ClusterConnection{
-		ObjectMeta: metav1.ObjectMeta{Name: pushPatient},
+	c.PutObject(t, &fleetv1alpha1.ClusterConnection{
+		ObjectMeta: metav1.ObjectMeta{Name: PushPatient},
 		Spec:       fleetv1alpha1.ClusterConnectionSpec{SyncMode: fleetv1alpha1.SyncModePush, APIEndpoint: "https://member5.example.com:6443"},
 		Status: fleetv1alpha1.ClusterConnectionStatus{
 			Conditions: well(fleetv1alpha1.ClusterConnectionConditionConnected, fleetv1alpha1.ClusterConnectionConditionCredentialsValid),
 		},
 	})
-	c.put(t, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: pushPatient, Name: fleetv1alpha1.DefaultSecretName}, Data: map[string][]byte{fleetv1alpha1.SecretKeyToken: []byte("t")},
+	c.PutObject(t, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: PushPatient, Name: fleetv1alpha1.DefaultSecretName}, Data: map[string][]byte{fleetv1alpha1.SecretKeyToken: []byte("t")},
 	})
-	c.put(t, &workv1.ManifestWork{
+	c.PutObject(t, &workv1.ManifestWork{
 		ObjectMeta: metav1.ObjectMeta{Namespace: patient, Name: "hello"},
 		Spec:       workv1.ManifestWorkSpec{Workload: workv1.ManifestsTemplate{Manifests: []workv1.Manifest{namespaceManifest()}}},
 		Status:     workv1.ManifestWorkStatus{Conditions: well(workv1.ManifestWorkConditionApplied, workv1.ManifestWorkConditionAvailable)},
@@ -257,41 +261,41 @@ func namespaceManifest() workv1.Manifest {
 	return workv1.Manifest{RawExtension: runtime.RawExtension{Raw: []byte(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"hello"}}`)}}
 }
 
-// member makes what there is in the member that has an agent of its own.
-func (c *clinic) member(t *testing.T) {
+// MakeMember makes what there is in the member that has an agent of its own.
+func (c *Clinic) MakeMember(t testing.TB) {
 	t.Helper()
 	klusterlet := &operatorv1.Klusterlet{
 		ObjectMeta: metav1.ObjectMeta{Name: "klusterlet"}, Spec: operatorv1.KlusterletSpec{ClusterName: patient},
 		Status: operatorv1.KlusterletStatus{Conditions: well(operatorv1.KlusterletConditionApplied)},
 	}
-	c.put(t, klusterlet.DeepCopy())
+	c.PutObject(t, klusterlet.DeepCopy())
 	c.operator(t, "klusterlet")
 	c.apply(t, membermanifests.MemberAccess(klusterlet, membermanifests.AgentRuleSet{}, "")...)
 	c.apply(t, membermanifests.AgentDeployments(klusterlet, membermanifests.AgentOptions{Image: "registry.example/capstan:1", Replicas: 1, WorkReplicas: 1, ClusterName: patient})...)
 	for _, name := range []string{membermanifests.RegistrationDeployment(klusterlet), membermanifests.WorkDeployment(klusterlet)} {
 		c.runs(t, agentNamespace, name, true)
 	}
-	c.put(t, &corev1.Secret{
+	c.PutObject(t, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: agentNamespace, Name: operatorv1.BootstrapHubKubeConfigSecret},
 		Data:       map[string][]byte{"kubeconfig": c.kubeconfigFor(t, &clientcmdapi.AuthInfo{Token: bootstrapToken})},
 	})
-	agent, err := c.server.AddUser(envtest.User{
+	agent, err := c.Server.AddUser(envtest.User{
 		Name: clusterv1.AgentUser(patient, "agent1"), Groups: []string{clusterv1.AgentGroup(patient), clusterv1.GroupManagedClusters},
-	}, rest.AnonymousClientConfig(c.config))
+	}, rest.AnonymousClientConfig(c.AdminConfig))
 	if err != nil {
 		t.Fatal(err)
 	}
 	certificate := agent.Config()
-	c.put(t, c.hubSecret(t, certificate.CertData, certificate.KeyData))
-	c.put(t, &workv1.AppliedManifestWork{
+	c.PutObject(t, c.hubSecret(t, certificate.CertData, certificate.KeyData))
+	c.PutObject(t, &workv1.AppliedManifestWork{
 		ObjectMeta: metav1.ObjectMeta{Name: "0123-hello"}, Spec: workv1.AppliedManifestWorkSpec{HubHash: "0123", ManifestWorkName: "hello"},
 	})
-	env.WaitAllowed(t.Context(), t, c.config, authorizationv1.SubjectAccessReviewSpec{User: clusterv1.AgentUser(patient, "agent1"), Groups: []string{clusterv1.AgentGroup(patient)}}, patient,
+	env.WaitAllowed(t.Context(), t, c.AdminConfig, authorizationv1.SubjectAccessReviewSpec{User: clusterv1.AgentUser(patient, "agent1"), Groups: []string{clusterv1.AgentGroup(patient)}}, patient,
 		rbacv1.PolicyRule{APIGroups: []string{workv1.GroupVersion.Group}, Resources: []string{"manifestworks"}, Verbs: []string{"list"}}, true)
 }
 
 // hubSecret is the secret with the certificate of the agent.
-func (c *clinic) hubSecret(t *testing.T, certificate, key []byte) *corev1.Secret {
+func (c *Clinic) hubSecret(t testing.TB, certificate, key []byte) *corev1.Secret {
 	t.Helper()
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: agentNamespace, Name: operatorv1.HubKubeConfigSecret},
@@ -304,9 +308,9 @@ func (c *clinic) hubSecret(t *testing.T, certificate, key []byte) *corev1.Secret
 }
 
 // kubeconfigFor is a kubeconfig of the hub, changed by the functions.
-func (c *clinic) kubeconfigFor(t *testing.T, user *clientcmdapi.AuthInfo, changes ...func(*clientcmdapi.Config)) []byte {
+func (c *Clinic) kubeconfigFor(t testing.TB, user *clientcmdapi.AuthInfo, changes ...func(*clientcmdapi.Config)) []byte {
 	t.Helper()
-	kubeconfig := kubeconfigOf(c.config)
+	kubeconfig := KubeconfigOf(c.AdminConfig)
 	kubeconfig.AuthInfos["me"] = user
 	for _, change := range changes {
 		change(kubeconfig)
@@ -320,13 +324,13 @@ func (c *clinic) kubeconfigFor(t *testing.T, user *clientcmdapi.AuthInfo, change
 
 // answer makes webhooks that let everything in. The API server calls them by
 // address: it reaches no Services here.
-func (c *clinic) answer(t *testing.T) {
+func (c *Clinic) answer(t testing.TB) {
 	t.Helper()
 	c.webhooks = httptest.NewTLSServer(http.HandlerFunc(letIn))
 	t.Cleanup(c.webhooks.Close)
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.webhooks.Certificate().Raw})
 	for _, kind := range []struct{ group, resource string }{{clusterv1.GroupName, "managedclusters"}, {workv1.GroupName, "manifestworks"}} {
-		c.put(t, &admissionv1.ValidatingWebhookConfiguration{
+		c.PutObject(t, &admissionv1.ValidatingWebhookConfiguration{
 			ObjectMeta: metav1.ObjectMeta{Name: kind.resource, Labels: map[string]string{operatorv1.LabelCreatedByClusterManager: "cluster-manager"}},
 			Webhooks: []admissionv1.ValidatingWebhook{{
 				Name: kind.resource + ".example.com", AdmissionReviewVersions: []string{"v1"}, SideEffects: ptr.To(admissionv1.SideEffectClassNone),

@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cli_test
+package session
 
 import (
 	"context"
@@ -24,6 +24,7 @@ import (
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/testing/placer"
+	"github.com/capstan-io/capstan/internal/testing/playedhub"
 )
 
 // propagates does what a directive about propagation says, if it is one:
@@ -37,12 +38,12 @@ import (
 //	sums NAMESPACE/DEPLOYMENT N      wait until its status on the hub has so many replicas
 //	edits s/A/B/                     the user's editor does this from now on
 //	withdraw NAMESPACE               the policies and Deployments of a namespace go, and what was made for them
-func propagates(t *testing.T, w *world, directive string) bool {
+func propagates(t testing.TB, w *playedhub.PlayedHub, directive string) bool {
 	t.Helper()
 	words := strings.SplitN(directive, " ", 4)
 	switch {
 	case directive == "propagates":
-		placer.StartPropagation(t, w.config)
+		placer.StartPropagation(t, w.AdminConfig)
 	case len(words) == 4 && words[0] == "runs":
 		agentReports(t, w, words[1], words[2], "")
 		runs(t, w, client.ObjectKey{Namespace: words[1], Name: words[2]}, words[3])
@@ -59,13 +60,13 @@ func propagates(t *testing.T, w *world, directive string) bool {
 }
 
 // happensBeside does what a directive says about a member, or the user's editor.
-func happensBeside(t *testing.T, w *world, words []string) bool {
+func happensBeside(t testing.TB, w *playedhub.PlayedHub, words []string) bool {
 	t.Helper()
 	switch {
 	case len(words) == 2 && words[0] == "member":
-		w.startMember1(t, words[1])
+		startMember1(t, w, words[1])
 	case len(words) == 2 && words[0] == "obeys":
-		t.Cleanup(w.obeys(t, words[1]))
+		t.Cleanup(obeys(t, w, words[1]))
 	case len(words) == 3 && words[0] == "sums":
 		sums(t, w, words[1], words[2])
 	case len(words) == 2 && words[0] == "edits":
@@ -78,28 +79,28 @@ func happensBeside(t *testing.T, w *world, words []string) bool {
 }
 
 // runs reports the status of an object that is well.
-func runs(t *testing.T, w *world, key client.ObjectKey, status string) {
+func runs(t testing.TB, w *playedhub.PlayedHub, key client.ObjectKey, status string) {
 	t.Helper()
-	eventually(t, func() error {
+	playedhub.Eventually(t, func() error {
 		work, healthy := &workv1.ManifestWork{}, string(workv1alpha2.ResourceHealthy)
-		if err := w.client.Get(t.Context(), key, work); err != nil {
+		if err := w.Client.Get(t.Context(), key, work); err != nil {
 			return err
 		}
 		work.Status.ResourceStatus.Manifests[0].StatusFeedback.Values = []workv1.FeedbackValue{
 			{Name: "status", FieldValue: workv1.FieldValue{Type: workv1.ValueTypeJSONRaw, JSONRaw: &status}},
 			{Name: "health", FieldValue: workv1.FieldValue{Type: workv1.ValueTypeString, String: &healthy}},
 		}
-		return w.client.Status().Update(t.Context(), work)
+		return w.Client.Status().Update(t.Context(), work)
 	})
 }
 
-func sums(t *testing.T, w *world, deployment, replicas string) {
+func sums(t testing.TB, w *playedhub.PlayedHub, deployment, replicas string) {
 	t.Helper()
 	namespace, name, _ := strings.Cut(deployment, "/")
-	eventually(t, func() error {
+	playedhub.Eventually(t, func() error {
 		d := &unstructured.Unstructured{}
 		d.SetGroupVersionKind(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"})
-		if err := w.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, d); err != nil {
+		if err := w.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, d); err != nil {
 			return err
 		}
 		if has, _, _ := unstructured.NestedInt64(d.Object, "status", "replicas"); fmt.Sprint(has) != replicas {
@@ -110,33 +111,33 @@ func sums(t *testing.T, w *world, deployment, replicas string) {
 }
 
 // startMember1 starts an API server that member1.kubeconfig leads to.
-func (w *world) startMember1(t *testing.T, file string) {
+func startMember1(t testing.TB, w *playedhub.PlayedHub, file string) {
 	t.Helper()
-	environment, config := startMember(t)
-	c, err := client.New(config, client.Options{Scheme: w.scheme})
+	environment, config := StartMember(t, w.Servers)
+	c, err := client.New(config, client.Options{Scheme: w.Scheme})
 	if err != nil {
 		t.Fatal(err)
 	}
-	(&world{client: c}).load(t, file)
-	w.member = filepath.Join(t.TempDir(), "member1.kubeconfig")
-	if err := os.WriteFile(w.member, environment.KubeConfig, 0o600); err != nil {
+	(&playedhub.PlayedHub{Client: c}).LoadFile(t, file)
+	w.Member = filepath.Join(t.TempDir(), "member1.kubeconfig")
+	if err := os.WriteFile(w.Member, environment.KubeConfig, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { w.member = "" })
+	t.Cleanup(func() { w.Member = "" })
 }
 
-// ofMember is the kubeconfig of the member that the session has started. Others are
+// memberKubeconfig is the kubeconfig of the member that the session has started. Others are
 // the API server of the hub, too.
-func (w *world) ofMember() string {
-	if w.member != "" {
-		return w.member
+func memberKubeconfig(w *playedhub.PlayedHub) string {
+	if w.Member != "" {
+		return w.Member
 	}
-	return w.kubeconfig
+	return w.Kubeconfig
 }
 
 // obeys has the agent of a cluster apply each work that comes, until the function is
 // called that it returns.
-func (w *world) obeys(t *testing.T, cluster string) func() {
+func obeys(t testing.TB, w *playedhub.PlayedHub, cluster string) func() {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -144,12 +145,12 @@ func (w *world) obeys(t *testing.T, cluster string) func() {
 		defer close(ended)
 		for ctx.Err() == nil {
 			works := &workv1.ManifestWorkList{}
-			if err := w.client.List(ctx, works, client.InNamespace(cluster)); err == nil {
+			if err := w.Client.List(ctx, works, client.InNamespace(cluster)); err == nil {
 				for i := range works.Items {
 					work := &works.Items[i]
 					if applied := meta.FindStatusCondition(work.Status.Conditions, workv1.ManifestWorkConditionApplied); applied == nil || applied.ObservedGeneration < work.Generation {
 						// Somebody may write at the same time: the next round tries again.
-						_ = w.client.Status().Update(ctx, applying(work, ""))
+						_ = w.Client.Status().Update(ctx, applying(work, ""))
 					}
 				}
 			}
@@ -165,12 +166,12 @@ func (w *world) obeys(t *testing.T, cluster string) func() {
 	}
 }
 
-func told(t *testing.T, w *world, binding, cluster, message string) {
+func told(t testing.TB, w *playedhub.PlayedHub, binding, cluster, message string) {
 	t.Helper()
 	namespace, name, _ := strings.Cut(binding, "/")
-	eventually(t, func() error {
+	playedhub.Eventually(t, func() error {
 		b := &workv1alpha2.ResourceBinding{}
-		if err := w.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, b); err != nil {
+		if err := w.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, b); err != nil {
 			return err
 		}
 		for _, item := range b.Status.AggregatedStatus {
@@ -183,35 +184,35 @@ func told(t *testing.T, w *world, binding, cluster, message string) {
 	})
 }
 
-func withdraw(t *testing.T, w *world, namespace string) {
+func withdraw(t testing.TB, w *playedhub.PlayedHub, namespace string) {
 	t.Helper()
 	deployments := &unstructured.UnstructuredList{}
 	deployments.SetGroupVersionKind(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "DeploymentList"})
 	deployment := &unstructured.Unstructured{}
 	deployment.SetGroupVersionKind(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"})
 	err := errors.Join(
-		w.client.DeleteAllOf(t.Context(), deployment, client.InNamespace(namespace)),
-		w.client.DeleteAllOf(t.Context(), &policyv1alpha1.PropagationPolicy{}, client.InNamespace(namespace)),
-		w.client.DeleteAllOf(t.Context(), &policyv1alpha1.ClusterPropagationPolicy{}),
-		w.client.DeleteAllOf(t.Context(), &policyv1alpha1.OverridePolicy{}, client.InNamespace(namespace)),
-		w.client.DeleteAllOf(t.Context(), &policyv1alpha1.ClusterOverridePolicy{}),
-		w.client.DeleteAllOf(t.Context(), &appsv1alpha1.WorkloadRebalancer{}),
-		w.client.DeleteAllOf(t.Context(), &fleetv1alpha1.PropagationRollout{}, client.InNamespace(namespace)),
-		w.client.DeleteAllOf(t.Context(), &fleetv1alpha1.PropagationRevision{}, client.InNamespace(namespace)),
+		w.Client.DeleteAllOf(t.Context(), deployment, client.InNamespace(namespace)),
+		w.Client.DeleteAllOf(t.Context(), &policyv1alpha1.PropagationPolicy{}, client.InNamespace(namespace)),
+		w.Client.DeleteAllOf(t.Context(), &policyv1alpha1.ClusterPropagationPolicy{}),
+		w.Client.DeleteAllOf(t.Context(), &policyv1alpha1.OverridePolicy{}, client.InNamespace(namespace)),
+		w.Client.DeleteAllOf(t.Context(), &policyv1alpha1.ClusterOverridePolicy{}),
+		w.Client.DeleteAllOf(t.Context(), &appsv1alpha1.WorkloadRebalancer{}),
+		w.Client.DeleteAllOf(t.Context(), &fleetv1alpha1.PropagationRollout{}, client.InNamespace(namespace)),
+		w.Client.DeleteAllOf(t.Context(), &fleetv1alpha1.PropagationRevision{}, client.InNamespace(namespace)),
 		// Nobody collects garbage here.
-		w.client.DeleteAllOf(t.Context(), &workv1alpha2.ResourceBinding{}, client.InNamespace(namespace)))
+		w.Client.DeleteAllOf(t.Context(), &workv1alpha2.ResourceBinding{}, client.InNamespace(namespace)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() error {
+	playedhub.Eventually(t, func() error {
 		works := &workv1.ManifestWorkList{}
-		if err := w.client.List(t.Context(), works); err != nil {
+		if err := w.Client.List(t.Context(), works); err != nil {
 			return err
 		}
 		for i := range works.Items {
 			if work := &works.Items[i]; work.DeletionTimestamp != nil { // its agent lets it go
 				work.Finalizers = nil
-				if err := client.IgnoreNotFound(w.client.Update(t.Context(), work)); err != nil {
+				if err := client.IgnoreNotFound(w.Client.Update(t.Context(), work)); err != nil {
 					return err
 				}
 			}
@@ -219,7 +220,7 @@ func withdraw(t *testing.T, w *world, namespace string) {
 		for _, list := range []client.ObjectList{
 			deployments, &policyv1alpha1.PropagationPolicyList{}, &policyv1alpha1.ClusterPropagationPolicyList{}, &workv1alpha2.ResourceBindingList{},
 		} {
-			if err := w.client.List(t.Context(), list); err != nil {
+			if err := w.Client.List(t.Context(), list); err != nil {
 				return err
 			}
 			if left := meta.LenList(list); left > 0 {

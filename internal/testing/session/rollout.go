@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cli_test
+package session
 
 import (
 	"fmt"
@@ -17,6 +17,7 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
 	"github.com/capstan-io/capstan/internal/testing/placer"
+	"github.com/capstan-io/capstan/internal/testing/playedhub"
 )
 
 // rolls does what a directive about a rollout says, if it is one:
@@ -27,12 +28,12 @@ import (
 //	rolled NAMESPACE/SET MESSAGE  wait until the rollout says this
 //	staged NAMESPACE/ROLLOUT REASON
 //	                              wait until a PropagationRollout is so
-func rolls(t *testing.T, w *world, directive string) bool {
+func rolls(t testing.TB, w *playedhub.PlayedHub, directive string) bool {
 	t.Helper()
 	words := strings.SplitN(directive, " ", 4)
 	switch {
 	case directive == "replicates":
-		placer.StartReplicaSets(t, w.config)
+		placer.StartReplicaSets(t, w.AdminConfig)
 	case len(words) == 3 && words[0] == "applies":
 		agentReports(t, w, words[1], words[2], "")
 	case len(words) == 4 && words[0] == "fails":
@@ -48,12 +49,12 @@ func rolls(t *testing.T, w *world, directive string) bool {
 }
 
 // staged waits until a PropagationRollout is complete, or not, for a reason.
-func staged(t *testing.T, w *world, rollout, reason string) {
+func staged(t testing.TB, w *playedhub.PlayedHub, rollout, reason string) {
 	t.Helper()
 	namespace, name, _ := strings.Cut(rollout, "/")
-	eventually(t, func() error {
+	playedhub.Eventually(t, func() error {
 		r := &fleetv1alpha1.PropagationRollout{}
-		if err := w.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, r); err != nil {
+		if err := w.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, r); err != nil {
 			return err
 		}
 		c := meta.FindStatusCondition(r.Status.Conditions, fleetv1alpha1.PropagationRolloutConditionComplete)
@@ -66,17 +67,17 @@ func staged(t *testing.T, w *world, rollout, reason string) {
 
 // agentReports waits for a work that is new to the agent of a cluster, and reports
 // that it is applied, or the problem.
-func agentReports(t *testing.T, w *world, cluster, name, problem string) {
+func agentReports(t testing.TB, w *playedhub.PlayedHub, cluster, name, problem string) {
 	t.Helper()
-	eventually(t, func() error {
+	playedhub.Eventually(t, func() error {
 		work := &workv1.ManifestWork{}
-		if err := w.client.Get(t.Context(), client.ObjectKey{Namespace: cluster, Name: name}, work); err != nil {
+		if err := w.Client.Get(t.Context(), client.ObjectKey{Namespace: cluster, Name: name}, work); err != nil {
 			return fmt.Errorf("in the namespace of cluster %s: %w", cluster, err)
 		}
 		if c := meta.FindStatusCondition(work.Status.Conditions, workv1.ManifestWorkConditionApplied); c != nil && c.ObservedGeneration == work.Generation {
 			return fmt.Errorf("work %s of cluster %s has not changed", name, cluster)
 		}
-		return w.client.Status().Update(t.Context(), applying(work, problem))
+		return w.Client.Status().Update(t.Context(), applying(work, problem))
 	})
 }
 
@@ -92,7 +93,7 @@ func applying(work *workv1.ManifestWork, problem string) *workv1.ManifestWork {
 		}
 		kind := object.GroupVersionKind()
 		reported := workv1.ManifestCondition{ResourceMeta: workv1.ManifestResourceMeta{
-			Ordinal: int32(i), Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Namespace: object.GetNamespace(), Name: object.GetName(),
+			Ordinal: int32(i), Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Namespace: object.GetNamespace(), Name: object.GetName(), //nolint:gosec // a work has few manifests
 		}}
 		own := ""
 		if i == objects-1 {
@@ -118,12 +119,12 @@ func say(conditions *[]metav1.Condition, generation int64, of, problem string) {
 }
 
 // rolled waits until the message about a rollout contains a text.
-func rolled(t *testing.T, w *world, set, text string) {
+func rolled(t testing.TB, w *playedhub.PlayedHub, set, text string) {
 	t.Helper()
 	namespace, name, _ := strings.Cut(set, "/")
-	eventually(t, func() error {
+	playedhub.Eventually(t, func() error {
 		s := &workv1alpha1.ManifestWorkReplicaSet{}
-		if err := w.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, s); err != nil {
+		if err := w.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, s); err != nil {
 			return err
 		}
 		c := meta.FindStatusCondition(s.Status.Conditions, workv1alpha1.ConditionPlacementRolledOut)

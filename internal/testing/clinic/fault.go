@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cli_test
+package clinic
 
 import (
 	"encoding/pem"
@@ -27,75 +27,76 @@ import (
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
 )
 
-// fault is something that is broken in a clinic.
-type fault struct {
-	// title is what the page calls it.
-	title string
-	// cluster is the patient; default is the one with an agent of its own. everything
+// Fault is something that is broken in a clinic.
+type Fault struct {
+	// Title is what the page calls it.
+	Title string
+	// Cluster is the patient; default is the one with an agent of its own. everything
 	// is for what is no cluster's.
-	cluster    string
+	Cluster    string
 	everything bool
-	// plant breaks it.
-	plant func(*testing.T, *clinic)
+	// Plant breaks it.
+	Plant func(*testing.T, *Clinic)
 	// step and reason are what the doctor has to find as the root.
 	step, reason string
 }
 
-func faults() []fault {
-	return slices.Concat(faultsOfTheHub(), faultsOfJoining(), faultsOfLife(), faultsOfPlacing())
+// AllFaults are the faults, in the order of the page.
+func AllFaults() []Fault {
+	return slices.Concat(faultsOfTheHub(), faultsOfJoining(), faultsOfRequests(), faultsOfLife(), faultsOfWorks(), faultsOfPlacing())
 }
 
-func faultsOfTheHub() []fault {
-	return []fault{
+func faultsOfTheHub() []Fault {
+	return []Fault{
 		{
-			title: "The hub does not run", step: "hub/api", reason: "HubUnreachable",
-			plant: func(t *testing.T, c *clinic) { c.elsewhere(t, "https://"+closedPort(t)) },
+			Title: "The hub does not run", step: "hub/api", reason: "HubUnreachable",
+			Plant: func(t *testing.T, c *Clinic) { c.elsewhere(t, "https://"+ClosedPort(t)) },
 		},
 		{
-			title: "The cluster is no hub", step: "hub/kinds", reason: "NoHub",
-			plant: func(t *testing.T, c *clinic) { c.elsewhere(t, someCluster(t)) },
+			Title: "The cluster is no hub", step: "hub/kinds", reason: "NoHub",
+			Plant: func(t *testing.T, c *Clinic) { c.elsewhere(t, someCluster(t)) },
 		},
 		{
-			title: "The operator of the hub crashes", step: "hub/operator", reason: "PodsNotRunning",
-			plant: func(t *testing.T, c *clinic) {
+			Title: "The operator of the hub crashes", step: "hub/operator", reason: "PodsNotRunning",
+			Plant: func(t *testing.T, c *Clinic) {
 				c.breaks(t, operatorv1.DefaultOperatorNamespace, "cluster-manager", "CrashLoopBackOff", "unknown flag: --gates")
 			},
 		},
 		{
-			title: "A pod of the webhooks cannot start", step: "hub/components", reason: "PodsNotRunning",
-			plant: func(t *testing.T, c *clinic) {
+			Title: "A pod of the webhooks cannot start", step: "hub/components", reason: "PodsNotRunning",
+			Plant: func(t *testing.T, c *Clinic) {
 				c.breaks(t, operatorv1.DefaultHubNamespace, "cluster-manager-registration-webhook", "ImagePullBackOff", "")
 			},
 		},
 		{
-			title: "The hub does not trust its webhooks", step: "hub/webhooks", reason: "WebhookUntrusted",
-			plant: func(t *testing.T, c *clinic) {
+			Title: "The hub does not trust its webhooks", step: "hub/webhooks", reason: "WebhookUntrusted",
+			Plant: func(t *testing.T, c *Clinic) {
 				change(t, c, &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "managedclusters"}}, func(w *admissionv1.ValidatingWebhookConfiguration) {
-					w.Webhooks[0].ClientConfig.CABundle = c.config.CAData
+					w.Webhooks[0].ClientConfig.CABundle = c.AdminConfig.CAData
 				})
 			},
 		},
 		{
-			title: "The webhooks do not answer", step: "hub/webhooks", reason: "WebhookSilent",
-			plant: func(t *testing.T, c *clinic) {
+			Title: "The webhooks do not answer", step: "hub/webhooks", reason: "WebhookSilent",
+			Plant: func(t *testing.T, c *Clinic) {
 				change(t, c, &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "manifestworks"}}, func(w *admissionv1.ValidatingWebhookConfiguration) {
-					w.Webhooks[0].ClientConfig.URL = ptr.To("https://" + closedPort(t))
+					w.Webhooks[0].ClientConfig.URL = ptr.To("https://" + ClosedPort(t))
 				})
 			},
 		},
 		{
-			title: "The server of an aggregated API is down", step: "hub/apis", reason: "APIUnavailable",
-			plant: func(t *testing.T, c *clinic) { c.until(t, unservedAPI()) },
+			Title: "The server of an aggregated API is down", step: "hub/apis", reason: "APIUnavailable",
+			Plant: func(t *testing.T, c *Clinic) { c.until(t, unservedAPI()) },
 		},
 		{
-			title: "Nobody may ask to join", step: "hub/bootstrap", reason: "BootstrapRightsMissing",
-			plant: func(t *testing.T, c *clinic) {
+			Title: "Nobody may ask to join", step: "hub/bootstrap", reason: "BootstrapRightsMissing",
+			Plant: func(t *testing.T, c *Clinic) {
 				c.remove(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: operatorv1.BootstrapClusterRole}})
 			},
 		},
 		{
-			title: "Nobody signs certificates", step: "hub/signer", reason: "SignerSilent",
-			plant: func(t *testing.T, c *clinic) {
+			Title: "Nobody signs certificates", step: "hub/signer", reason: "SignerSilent",
+			Plant: func(t *testing.T, c *Clinic) {
 				c.unjoin(t)
 				c.ask(t)
 				c.decide(t, certificatesv1.CertificateApproved)
@@ -104,29 +105,29 @@ func faultsOfTheHub() []fault {
 	}
 }
 
-func faultsOfJoining() []fault {
+func faultsOfJoining() []Fault {
 	bootstrap := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: agentNamespace, Name: operatorv1.BootstrapHubKubeConfigSecret}}
-	return []fault{
+	return []Fault{
 		{
-			title: "The same cluster has joined under another name", step: "cluster/identity", reason: "AlreadyJoined",
-			plant: func(t *testing.T, c *clinic) {
+			Title: "The same cluster has joined under another name", step: "cluster/identity", reason: "AlreadyJoined",
+			Plant: func(t *testing.T, c *Clinic) {
 				mc := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: patient}}
 				change(t, c, mc, func(*clusterv1.ManagedCluster) {})
-				c.put(t, &clusterv1.ManagedCluster{
+				c.PutObject(t, &clusterv1.ManagedCluster{
 					ObjectMeta: metav1.ObjectMeta{Name: "first", Annotations: mc.Annotations}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
 				})
 			},
 		},
 		{
-			title: "The bootstrap token has expired or was deleted", step: "member/bootstrap", reason: operatorv1.JoinReasonBootstrapUnauthorized,
-			plant: func(t *testing.T, c *clinic) {
+			Title: "The bootstrap token has expired or was deleted", step: "member/bootstrap", reason: operatorv1.JoinReasonBootstrapUnauthorized,
+			Plant: func(t *testing.T, c *Clinic) {
 				c.unjoin(t)
 				c.remove(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "bootstrap-token-abcdef"}})
 			},
 		},
 		{
-			title: "The bootstrap kubeconfig has the wrong CA", step: "member/bootstrap", reason: operatorv1.JoinReasonHubCertificateUntrusted,
-			plant: func(t *testing.T, c *clinic) {
+			Title: "The bootstrap kubeconfig has the wrong CA", step: "member/bootstrap", reason: operatorv1.JoinReasonHubCertificateUntrusted,
+			Plant: func(t *testing.T, c *Clinic) {
 				c.unjoin(t)
 				change(t, c, bootstrap.DeepCopy(), func(s *corev1.Secret) {
 					s.Data["kubeconfig"] = c.kubeconfigFor(t, &clientcmdapi.AuthInfo{Token: bootstrapToken}, func(k *clientcmdapi.Config) {
@@ -136,53 +137,58 @@ func faultsOfJoining() []fault {
 			},
 		},
 		{
-			title: "The bootstrap kubeconfig has a wrong address", step: "member/bootstrap", reason: operatorv1.JoinReasonHubUnreachable,
-			plant: func(t *testing.T, c *clinic) {
+			Title: "The bootstrap kubeconfig has a wrong address", step: "member/bootstrap", reason: operatorv1.JoinReasonHubUnreachable,
+			Plant: func(t *testing.T, c *Clinic) {
 				c.unjoin(t)
 				change(t, c, bootstrap.DeepCopy(), func(s *corev1.Secret) {
 					s.Data["kubeconfig"] = c.kubeconfigFor(t, &clientcmdapi.AuthInfo{Token: bootstrapToken}, func(k *clientcmdapi.Config) {
-						k.Clusters["hub"].Server = "https://" + closedPort(t)
+						k.Clusters["hub"].Server = "https://" + ClosedPort(t)
 					})
 				})
 			},
 		},
 		{
-			title: "There is no bootstrap kubeconfig", step: "member/bootstrap", reason: operatorv1.JoinReasonBootstrapSecretMissing,
-			plant: func(t *testing.T, c *clinic) {
+			Title: "There is no bootstrap kubeconfig", step: "member/bootstrap", reason: operatorv1.JoinReasonBootstrapSecretMissing,
+			Plant: func(t *testing.T, c *Clinic) {
 				c.unjoin(t)
 				c.remove(t, bootstrap.DeepCopy())
 			},
 		},
 		{
-			title: "The image of the agent cannot be pulled", step: "member/agents", reason: "PodsNotRunning",
-			plant: func(t *testing.T, c *clinic) {
+			Title: "The image of the agent cannot be pulled", step: "member/agents", reason: "PodsNotRunning",
+			Plant: func(t *testing.T, c *Clinic) {
 				c.breaks(t, agentNamespace, "klusterlet-registration-agent", "ImagePullBackOff", "")
 			},
 		},
 		{
-			title: "The agent lacks its permissions in the member", step: "member/rights", reason: "AgentRightsMissing",
-			plant: func(t *testing.T, c *clinic) {
+			Title: "The agent lacks its permissions in the member", step: "member/rights", reason: "AgentRightsMissing",
+			Plant: func(t *testing.T, c *Clinic) {
 				c.remove(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "open-cluster-management:klusterlet-work:agent"}})
 			},
 		},
+	}
+}
+
+func faultsOfRequests() []Fault {
+	return []Fault{
 		{
-			title: "The certificate request is waiting for approval", step: "cluster/requests", reason: "RequestPending",
-			plant: func(t *testing.T, c *clinic) {
+			Title: "The certificate request is waiting for approval", step: "cluster/requests", reason: "RequestPending",
+			Plant: func(t *testing.T, c *Clinic) {
 				c.unjoin(t)
 				c.ask(t)
 			},
 		},
 		{
-			title: "The certificate request was denied", step: "cluster/requests", reason: "RequestDenied",
-			plant: func(t *testing.T, c *clinic) {
+			Title: "The certificate request was denied", step: "cluster/requests", reason: "RequestDenied",
+			Plant: func(t *testing.T, c *Clinic) {
 				c.unjoin(t)
 				c.ask(t)
 				c.decide(t, certificatesv1.CertificateDenied)
 			},
 		},
 		{
-			title: "Nobody has accepted the cluster", step: "cluster/accepted", reason: "WaitingForAcceptance",
-			plant: func(t *testing.T, c *clinic) {
+			Title: "Nobody has accepted the cluster", step: "cluster/accepted", reason: "WaitingForAcceptance",
+			Plant: func(t *testing.T, c *Clinic) {
 				c.cluster(t, patient, func(mc *clusterv1.ManagedCluster) { mc.Spec.HubAcceptsClient, mc.Status.Conditions = false, nil })
 				c.ask(t)
 				c.decide(t, certificatesv1.CertificateApproved, time.Now())
@@ -191,11 +197,11 @@ func faultsOfJoining() []fault {
 	}
 }
 
-func faultsOfLife() []fault {
-	return []fault{
+func faultsOfLife() []Fault {
+	return []Fault{
 		{
-			title: "The certificate of the agent has expired", step: "member/credential", reason: "HubCertificateExpired",
-			plant: func(t *testing.T, c *clinic) {
+			Title: "The certificate of the agent has expired", step: "member/credential", reason: "HubCertificateExpired",
+			Plant: func(t *testing.T, c *Clinic) {
 				certificate, key := expired(t)
 				change(t, c, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: agentNamespace, Name: operatorv1.HubKubeConfigSecret}}, func(s *corev1.Secret) {
 					s.Data[operatorv1.TLSCertKey], s.Data[operatorv1.TLSKeyKey] = certificate, key
@@ -203,8 +209,8 @@ func faultsOfLife() []fault {
 			},
 		},
 		{
-			title: "The token for a Push cluster is no longer valid", cluster: pushPatient, step: "cluster/credential", reason: fleetv1alpha1.ClusterConnectionReasonUnauthorized,
-			plant: func(t *testing.T, c *clinic) {
+			Title: "The token for a Push cluster is no longer valid", Cluster: PushPatient, step: "cluster/credential", reason: fleetv1alpha1.ClusterConnectionReasonUnauthorized,
+			Plant: func(t *testing.T, c *Clinic) {
 				c.connection(t, metav1.Condition{
 					Type: fleetv1alpha1.ClusterConnectionConditionCredentialsValid, Reason: fleetv1alpha1.ClusterConnectionReasonUnauthorized,
 					Message: "the cluster rejects the token (401); put a new one into the Secret",
@@ -212,8 +218,8 @@ func faultsOfLife() []fault {
 			},
 		},
 		{
-			title: "The address of a Push cluster points into the hub", cluster: pushPatient, step: "cluster/connection", reason: fleetv1alpha1.ClusterConnectionReasonForbiddenAddress,
-			plant: func(t *testing.T, c *clinic) {
+			Title: "The address of a Push cluster points into the hub", Cluster: PushPatient, step: "cluster/connection", reason: fleetv1alpha1.ClusterConnectionReasonForbiddenAddress,
+			Plant: func(t *testing.T, c *Clinic) {
 				c.connection(t, metav1.Condition{
 					Type: fleetv1alpha1.ClusterConnectionConditionConnected, Reason: fleetv1alpha1.ClusterConnectionReasonForbiddenAddress,
 					Message: "connecting to 127.0.0.1 is forbidden: it is a loopback address",
@@ -221,8 +227,8 @@ func faultsOfLife() []fault {
 			},
 		},
 		{
-			title: "A Push cluster cannot be reached", cluster: pushPatient, step: "cluster/connection", reason: fleetv1alpha1.ClusterConnectionReasonUnreachable,
-			plant: func(t *testing.T, c *clinic) {
+			Title: "A Push cluster cannot be reached", Cluster: PushPatient, step: "cluster/connection", reason: fleetv1alpha1.ClusterConnectionReasonUnreachable,
+			Plant: func(t *testing.T, c *Clinic) {
 				c.connection(t, metav1.Condition{
 					Type: fleetv1alpha1.ClusterConnectionConditionConnected, Reason: fleetv1alpha1.ClusterConnectionReasonUnreachable,
 					Message: "the API server is unreachable: connection refused",
@@ -230,16 +236,16 @@ func faultsOfLife() []fault {
 			},
 		},
 		{
-			title: "The agent's heartbeat has stopped", step: "cluster/heartbeat", reason: "HeartbeatStopped",
-			plant: func(t *testing.T, c *clinic) {
+			Title: "The agent's heartbeat has stopped", step: "cluster/heartbeat", reason: "HeartbeatStopped",
+			Plant: func(t *testing.T, c *Clinic) {
 				change(t, c, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: patient, Name: clusterv1.LeaseName}}, func(l *coordinationv1.Lease) {
 					l.Spec.RenewTime = ptr.To(metav1.NewMicroTime(time.Now().Add(-time.Hour)))
 				})
 			},
 		},
 		{
-			title: "The clock of a member is wrong", step: "cluster/clock", reason: clusterv1.ManagedClusterReasonClockOutOfSync,
-			plant: func(t *testing.T, c *clinic) {
+			Title: "The clock of a member is wrong", step: "cluster/clock", reason: clusterv1.ManagedClusterReasonClockOutOfSync,
+			Plant: func(t *testing.T, c *Clinic) {
 				c.cluster(t, patient, func(mc *clusterv1.ManagedCluster) {
 					meta.SetStatusCondition(&mc.Status.Conditions, metav1.Condition{
 						Type: clusterv1.ManagedClusterConditionClockSynced, Status: metav1.ConditionFalse,
@@ -248,23 +254,28 @@ func faultsOfLife() []fault {
 				})
 			},
 		},
+	}
+}
+
+func faultsOfWorks() []Fault {
+	return []Fault{
 		{
-			title: "The member does not know a kind", step: "cluster/works", reason: workv1.ManifestReasonAppliedManifestFailed,
-			plant: func(t *testing.T, c *clinic) {
+			Title: "The member does not know a kind", step: "cluster/works", reason: workv1.ManifestReasonAppliedManifestFailed,
+			Plant: func(t *testing.T, c *Clinic) {
 				c.work(t, nil, "the member does not know the kind Database of example.com/v1: install its definition first")
 			},
 		},
 		{
-			title: "The executor of a work lacks a permission", step: "cluster/works", reason: workv1.ManifestReasonAppliedManifestFailed,
-			plant: func(t *testing.T, c *clinic) {
+			Title: "The executor of a work lacks a permission", step: "cluster/works", reason: workv1.ManifestReasonAppliedManifestFailed,
+			Plant: func(t *testing.T, c *Clinic) {
 				c.work(t, &workv1.ManifestWorkExecutor{Subject: workv1.ManifestWorkExecutorSubject{
 					Type: workv1.ExecutorSubjectTypeServiceAccount, ServiceAccount: &workv1.ManifestWorkSubjectServiceAccount{Namespace: "shop", Name: "deployer"},
 				}}, `databases.example.com "orders" is forbidden: User "system:serviceaccount:shop:deployer" cannot create resource "databases"`)
 			},
 		},
 		{
-			title: "A cluster is waiting to be deleted", step: "cluster/deletion", reason: "Deleting",
-			plant: func(t *testing.T, c *clinic) {
+			Title: "A cluster is waiting to be deleted", step: "cluster/deletion", reason: "Deleting",
+			Plant: func(t *testing.T, c *Clinic) {
 				c.cluster(t, patient, func(mc *clusterv1.ManagedCluster) {
 					mc.Finalizers = []string{clusterv1.FinalizerAPIResourceCleanup}
 					meta.RemoveStatusCondition(&mc.Status.Conditions, clusterv1.ManagedClusterConditionJoined)
@@ -284,29 +295,29 @@ func faultsOfLife() []fault {
 	}
 }
 
-func faultsOfPlacing() []fault {
-	return []fault{
+func faultsOfPlacing() []Fault {
+	return []Fault{
 		{
-			title: "A placement chooses no cluster", everything: true, step: "hub/placements", reason: clusterv1beta1.PlacementReasonNoManagedClusterMatched,
-			plant: func(t *testing.T, c *clinic) {
+			Title: "A placement chooses no cluster", everything: true, step: "hub/placements", reason: clusterv1beta1.PlacementReasonNoManagedClusterMatched,
+			Plant: func(t *testing.T, c *Clinic) {
 				c.bind(t)
 				c.place(t, "web", clusterv1beta1.ClusterSelector{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}})
 			},
 		},
 		{
-			title: "No cluster set is bound to the namespace of a placement", everything: true, step: "hub/placements",
+			Title: "No cluster set is bound to the namespace of a placement", everything: true, step: "hub/placements",
 			reason: clusterv1beta1.PlacementReasonNoManagedClusterSetBindings,
-			plant:  func(t *testing.T, c *clinic) { c.place(t, "unbound", clusterv1beta1.ClusterSelector{}) },
+			Plant:  func(t *testing.T, c *Clinic) { c.place(t, "unbound", clusterv1beta1.ClusterSelector{}) },
 		},
 		{
-			title: "A placement has a mistake", everything: true, step: "hub/placements", reason: clusterv1beta1.PlacementReasonMisconfigured,
-			plant: func(t *testing.T, c *clinic) {
+			Title: "A placement has a mistake", everything: true, step: "hub/placements", reason: clusterv1beta1.PlacementReasonMisconfigured,
+			Plant: func(t *testing.T, c *Clinic) {
 				c.place(t, "wrong", clusterv1beta1.ClusterSelector{CelSelector: clusterv1beta1.ClusterCelSelector{CelExpressions: []string{"managedCluster.isGood()"}}})
 			},
 		},
 		{
-			title: "A rollout does not progress", everything: true, step: "hub/replicasets", reason: "RolloutNotProgressing",
-			plant: func(t *testing.T, c *clinic) {
+			Title: "A rollout does not progress", everything: true, step: "hub/replicasets", reason: "RolloutNotProgressing",
+			Plant: func(t *testing.T, c *Clinic) {
 				before := metav1.NewTime(time.Now().Add(-time.Hour))
 				condition := func(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
 					return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: 1, LastTransitionTime: before}
@@ -319,8 +330,8 @@ func faultsOfPlacing() []fault {
 			},
 		},
 		{
-			title: "The placement of a replica set does not exist", everything: true, step: "hub/replicasets", reason: workv1alpha1.ReasonPlacementDecisionNotFound,
-			plant: func(t *testing.T, c *clinic) {
+			Title: "The placement of a replica set does not exist", everything: true, step: "hub/replicasets", reason: workv1alpha1.ReasonPlacementDecisionNotFound,
+			Plant: func(t *testing.T, c *Clinic) {
 				c.replicaSet(t, metav1.Condition{
 					Type: workv1alpha1.ConditionPlacementVerified, Status: metav1.ConditionFalse, Reason: workv1alpha1.ReasonPlacementDecisionNotFound,
 					Message:            `spec.placementRefs[0]: Placement "web" does not exist in this namespace: create it, or remove the reference. No ManifestWork is deleted until then`,

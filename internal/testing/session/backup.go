@@ -1,7 +1,9 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cli_test
+// Package session plays sessions: commands that a user types, what happens in between, and
+// the answers with what is another one each time taken out.
+package session
 
 import (
 	"context"
@@ -32,66 +34,69 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/config"
 	"github.com/capstan-io/capstan/internal/testing/env"
+	"github.com/capstan-io/capstan/internal/testing/playedhub"
 	"github.com/capstan-io/capstan/operators/controlplane/manifests"
 )
 
 // exampleRecipient is what stands in a session for the key in key.txt.
 const exampleRecipient = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p"
 
-// own returns the path of a file that a session writes or has of its user.
-func (w *world) own(name string) string { return filepath.Join(filepath.Dir(w.kubeconfig), name) }
+// ownPath returns the path of a file that a session writes or has of its user.
+func ownPath(w *playedhub.PlayedHub, name string) string {
+	return filepath.Join(filepath.Dir(w.Kubeconfig), name)
+}
 
 // backsUp does what a directive of sessions about backups says.
-func backsUp(t *testing.T, w *world, directive string) bool {
+func backsUp(t testing.TB, w *playedhub.PlayedHub, directive string) bool {
 	t.Helper()
 	words := strings.Fields(directive)
 	switch {
 	case len(words) == 2 && words[0] == "hosts":
-		w.hosts(t, words[1])
+		hostControlPlane(t, w, words[1])
 	case len(words) == 2 && words[0] == "key":
 		key, err := encryption.GenerateX25519Identity()
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.recipient = key.Recipient().String()
-		w.put(t, words[1], key.String()+"\n")
+		w.Recipient = key.Recipient().String()
+		putFile(t, w, words[1], key.String()+"\n")
 	case len(words) > 2 && words[0] == "file":
-		w.put(t, words[1], strings.Join(words[2:], " ")+"\n")
+		putFile(t, w, words[1], strings.Join(words[2:], " ")+"\n")
 	case len(words) == 2 && words[0] == "cut":
-		content, err := os.ReadFile(w.own(words[1]))
+		content, err := os.ReadFile(ownPath(w, words[1]))
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.put(t, words[1], string(content[:len(content)-1]))
+		putFile(t, w, words[1], string(content[:len(content)-1]))
 	case len(words) == 2 && words[0] == "unready":
-		w.ready(t, words[1], corev1.ConditionFalse)
+		setReady(t, w, words[1], corev1.ConditionFalse)
 	default:
 		return false
 	}
 	return true
 }
 
-func (w *world) put(t *testing.T, name, content string) {
+func putFile(t testing.TB, w *playedhub.PlayedHub, name, content string) {
 	t.Helper()
-	if err := os.WriteFile(w.own(name), []byte(content), 0o600); err != nil {
+	if err := os.WriteFile(ownPath(w, name), []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// hosts makes the cluster the host of a dedicated hub: with what its operator
+// hostControlPlane makes the cluster the host of a dedicated hub: with what its operator
 // would make, a real etcd, and a kubelet that connects to that.
-func (w *world) hosts(t *testing.T, name string) {
+func hostControlPlane(t testing.TB, w *playedhub.PlayedHub, name string) {
 	t.Helper()
-	w.knowControlPlanes(t)
+	knowControlPlanes(t, w)
 	address, authority := env.StartEtcd(t)
 	kubelet := httptest.NewTLSServer(&kubelet{etcd: address})
 	t.Cleanup(kubelet.Close)
 
 	cp := &fleetv1alpha1.ControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: name + "-control-plane", Name: name}}
-	w.made(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cp.Namespace}})
-	w.made(t, cp)
+	createObject(t, w, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cp.Namespace}})
+	createObject(t, w, cp)
 	cp.Status.Version = cp.Spec.Version
-	if err := w.client.Status().Update(t.Context(), cp); err != nil {
+	if err := w.Client.Status().Update(t.Context(), cp); err != nil {
 		t.Fatal(err)
 	}
 	plane := manifests.Plane{Name: cp.Name, Namespace: cp.Namespace, Spec: cp.Spec}
@@ -100,10 +105,10 @@ func (w *world) hosts(t *testing.T, name string) {
 		if secret == plane.ResourceName(manifests.EtcdAuthority) {
 			data = map[string][]byte{corev1.TLSCertKey: authority.CertPEM, corev1.TLSPrivateKeyKey: authority.KeyPEM}
 		}
-		w.made(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: cp.Namespace, Name: secret}, Data: data})
+		createObject(t, w, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: cp.Namespace, Name: secret}, Data: data})
 	}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "host"}}
-	w.made(t, node)
+	createObject(t, w, node)
 	_, port, err := net.SplitHostPort(kubelet.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -113,68 +118,68 @@ func (w *world) hosts(t *testing.T, name string) {
 		t.Fatal(err)
 	}
 	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "127.0.0.1"}}
-	node.Status.DaemonEndpoints.KubeletEndpoint.Port = int32(number)
-	if err := w.client.Status().Update(t.Context(), node); err != nil {
+	node.Status.DaemonEndpoints.KubeletEndpoint.Port = int32(number) //nolint:gosec // it is a port
+	if err := w.Client.Status().Update(t.Context(), node); err != nil {
 		t.Fatal(err)
 	}
-	w.made(t, &corev1.Pod{
+	createObject(t, w, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: cp.Namespace, Name: plane.ResourceName(manifests.Etcd) + "-0", Labels: plane.PodLabels(manifests.Etcd)},
 		Spec:       corev1.PodSpec{NodeName: node.Name, Containers: []corev1.Container{{Name: manifests.Etcd, Image: "etcd"}}},
 	})
-	w.ready(t, name, corev1.ConditionTrue)
+	setReady(t, w, name, corev1.ConditionTrue)
 }
 
 // knowControlPlanes installs the definition of ControlPlanes until the test ends:
 // to other sessions it would be that of somebody else.
-func (w *world) knowControlPlanes(t *testing.T) {
+func knowControlPlanes(t testing.TB, w *playedhub.PlayedHub) {
 	t.Helper()
 	definitions, err := config.ControlPlaneCRDs()
 	if err != nil {
 		t.Fatal(err)
 	}
-	options := envtest.CRDInstallOptions{CRDs: definitions, MaxTime: patience}
-	if _, err := envtest.InstallCRDs(w.config, options); err != nil {
+	options := envtest.CRDInstallOptions{CRDs: definitions, MaxTime: playedhub.Patience}
+	if _, err := envtest.InstallCRDs(w.AdminConfig, options); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := envtest.UninstallCRDs(w.config, options); err != nil {
+		if err := envtest.UninstallCRDs(w.AdminConfig, options); err != nil {
 			t.Errorf("clearing up: %v", err)
 		}
 		gone := func(ctx context.Context) (bool, error) {
 			left := &unstructured.Unstructured{}
 			left.SetAPIVersion("apiextensions.k8s.io/v1")
 			left.SetKind("CustomResourceDefinition")
-			err := w.client.Get(ctx, client.ObjectKey{Name: definitions[0].Name}, left)
+			err := w.Client.Get(ctx, client.ObjectKey{Name: definitions[0].Name}, left)
 			return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 		}
-		if err := wait.PollUntilContextTimeout(context.WithoutCancel(t.Context()), 50*time.Millisecond, patience, true, gone); err != nil {
+		if err := wait.PollUntilContextTimeout(context.WithoutCancel(t.Context()), 50*time.Millisecond, playedhub.Patience, true, gone); err != nil {
 			t.Errorf("clearing up: %v", err)
 		}
 	})
 }
 
-// made makes an object until the test ends.
-func (w *world) made(t *testing.T, object client.Object) {
+// createObject makes an object until the test ends.
+func createObject(t testing.TB, w *playedhub.PlayedHub, object client.Object) {
 	t.Helper()
-	if err := w.client.Create(t.Context(), object); err != nil {
+	if err := w.Client.Create(t.Context(), object); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := w.client.Delete(context.WithoutCancel(t.Context()), object, client.GracePeriodSeconds(0)); err != nil {
+		if err := w.Client.Delete(context.WithoutCancel(t.Context()), object, client.GracePeriodSeconds(0)); err != nil {
 			t.Errorf("clearing up: %v", err)
 		}
 	})
 }
 
-// ready says whether the etcd of a hub is.
-func (w *world) ready(t *testing.T, name string, status corev1.ConditionStatus) {
+// setReady says whether the etcd of a hub is.
+func setReady(t testing.TB, w *playedhub.PlayedHub, name string, status corev1.ConditionStatus) {
 	t.Helper()
 	pod := &corev1.Pod{}
-	if err := w.client.Get(t.Context(), client.ObjectKey{Namespace: name + "-control-plane", Name: name + "-etcd-0"}, pod); err != nil {
+	if err := w.Client.Get(t.Context(), client.ObjectKey{Namespace: name + "-control-plane", Name: name + "-etcd-0"}, pod); err != nil {
 		t.Fatal(err)
 	}
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: status}}
-	if err := w.client.Status().Update(t.Context(), pod); err != nil {
+	if err := w.Client.Status().Update(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -1,7 +1,9 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cli_test
+// Package playedhub is a hub whose controllers and agents a test plays, so that it decides
+// when something happens that a command waits for.
+package playedhub
 
 import (
 	"bytes"
@@ -52,79 +54,55 @@ import (
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
 	"github.com/capstan-io/capstan/config"
 	"github.com/capstan-io/capstan/internal/server/version"
-	"github.com/capstan-io/capstan/internal/testing/placer"
+	"github.com/capstan-io/capstan/internal/testing/env"
 )
 
-// patience is how long something may take that happens by itself. It is long,
+// Patience is how long something may take that happens by itself. It is long,
 // for machines that are busy.
-const patience = 2 * time.Minute
+const Patience = 2 * time.Minute
 
-// world is a hub: an API server with the definitions of a hub. Its placement
+// PlayedHub is a hub: an API server with the definitions of a hub. Its placement
 // controller runs; the test plays all others, and the agents.
-type world struct {
-	client     client.Client
-	server     *envtest.Environment
-	config     *rest.Config
-	scheme     *runtime.Scheme
-	kubeconfig string
-	// member is the kubeconfig of the cluster that a session has started.
-	member string
-	// recipient is the key that sessions about backups encrypt for.
-	recipient string
+type PlayedHub struct {
+	// Servers are what members are started of.
+	Servers     *env.Servers
+	Client      client.Client
+	Server      *envtest.Environment
+	AdminConfig *rest.Config
+	Scheme      *runtime.Scheme
+	Kubeconfig  string
+	// Member is the kubeconfig of the cluster that a session has started.
+	Member string
+	// Recipient is the key that sessions about backups encrypt for.
+	Recipient string
 }
 
-// TestCapstan runs all tests that need an API server on one: first while it is
-// some cluster, and then as a hub.
-func TestCapstan(t *testing.T) {
-	w := newWorld(t)
-	t.Run("a mistake is explained with the next step", w.testMistakes)
-	w.becomeHub(t)
-	placer.StartPlacement(t, w.config)
-	t.Run("sessions", w.testSessions)
-	for name, test := range map[string]func(*testing.T){
-		"commands are completed": w.testCompletion,
-		"what keeps a cluster from joining is told before anything is made": w.testJoinMistakes,
-		"a name that no cluster can have is refused at once":                w.testJoinOfANoName,
-		"the kubeconfig of a token is that of somebody who may ask to join": w.testTokenKubeconfig,
-		"a wait that is interrupted says so":                                w.testInterruption,
-		"a watch shows what changes until it is interrupted":                w.testWatch,
-		"a cluster registers with a token and leaves again":                 w.testRegister,
-		"what clusters say moves no cursor":                                 w.testEscapes,
-	} {
-		t.Run(name, func(t *testing.T) {
-			defer w.clear(t)
-			t.Setenv("KUBECONFIG", w.kubeconfig)
-			test(t)
-		})
-	}
-	t.Run("doctor", w.testDoctor)
-}
-
-func newWorld(t *testing.T) *world {
+// NewPlayedHub starts a cluster that is no hub yet.
+func NewPlayedHub(t testing.TB, servers *env.Servers) *PlayedHub {
 	t.Helper()
-	w := &world{scheme: runtime.NewScheme()}
+	w := &PlayedHub{Servers: servers, Scheme: runtime.NewScheme()}
 	environment, restConfig := servers.Start(t, func(e *envtest.Environment) {
 		e.ControlPlane.GetAPIServer().Configure().Set("enable-bootstrap-token-auth", "true")
 	})
-	w.config, w.server = restConfig, environment
-	err := errors.Join(corev1.AddToScheme(w.scheme), authenticationv1.AddToScheme(w.scheme), certificatesv1.AddToScheme(w.scheme), coordinationv1.AddToScheme(w.scheme),
-		clusterv1.AddToScheme(w.scheme), clusterv1alpha1.AddToScheme(w.scheme), clusterv1beta1.AddToScheme(w.scheme), clusterv1beta2.AddToScheme(w.scheme), fleetv1alpha1.AddToScheme(w.scheme), workv1.AddToScheme(w.scheme), workv1alpha1.AddToScheme(w.scheme), rbacv1.AddToScheme(w.scheme),
-		appsv1alpha1.AddToScheme(w.scheme), configv1alpha1.AddToScheme(w.scheme), policyv1alpha1.AddToScheme(w.scheme), workv1alpha2.AddToScheme(w.scheme))
+	w.AdminConfig, w.Server = restConfig, environment
+	err := errors.Join(corev1.AddToScheme(w.Scheme), authenticationv1.AddToScheme(w.Scheme), certificatesv1.AddToScheme(w.Scheme), coordinationv1.AddToScheme(w.Scheme),
+		clusterv1.AddToScheme(w.Scheme), clusterv1alpha1.AddToScheme(w.Scheme), clusterv1beta1.AddToScheme(w.Scheme), clusterv1beta2.AddToScheme(w.Scheme), fleetv1alpha1.AddToScheme(w.Scheme), workv1.AddToScheme(w.Scheme), workv1alpha1.AddToScheme(w.Scheme), rbacv1.AddToScheme(w.Scheme),
+		appsv1alpha1.AddToScheme(w.Scheme), configv1alpha1.AddToScheme(w.Scheme), policyv1alpha1.AddToScheme(w.Scheme), workv1alpha2.AddToScheme(w.Scheme))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w.client, err = client.New(restConfig, client.Options{Scheme: w.scheme}); err != nil {
+	if w.Client, err = client.New(restConfig, client.Options{Scheme: w.Scheme}); err != nil {
 		t.Fatal(err)
 	}
-	w.kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(w.kubeconfig, environment.KubeConfig, 0o600); err != nil {
+	w.Kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(w.Kubeconfig, environment.KubeConfig, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return w
 }
 
-// becomeHub installs what makes a cluster a hub.
-func (w *world) becomeHub(t *testing.T) {
+// BecomeHub installs what makes a cluster a hub.
+func (w *PlayedHub) BecomeHub(t testing.TB) {
 	t.Helper()
 	definitions, err := config.HubCRDs()
 	if err != nil {
@@ -138,17 +116,17 @@ func (w *world) becomeHub(t *testing.T) {
 	for _, d := range definitions {
 		metav1.SetMetaDataAnnotation(&d.ObjectMeta, operatorv1.AnnotationCRDVersion, version.SemanticVersion())
 	}
-	if _, err := envtest.InstallCRDs(w.config, envtest.CRDInstallOptions{CRDs: definitions, MaxTime: patience, PollInterval: 100 * time.Millisecond}); err != nil {
+	if _, err := envtest.InstallCRDs(w.AdminConfig, envtest.CRDInstallOptions{CRDs: definitions, MaxTime: Patience, PollInterval: 100 * time.Millisecond}); err != nil {
 		t.Fatalf("installing the definitions of a hub: %v", err)
 	}
 }
 
-// load creates the objects of a file of testdata, with their status, or gives
+// LoadFile creates the objects of a file of testdata, with their status, or gives
 // those that exist the spec that is in it. Whatever
 // happened in it happened when the test began.
-func (w *world) load(t *testing.T, file string) {
+func (w *PlayedHub) LoadFile(t testing.TB, file string) {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join("testdata", file))
+	content, err := os.ReadFile(filepath.Join("testdata", file)) //nolint:gosec // the test names it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,24 +139,25 @@ func (w *world) load(t *testing.T, file string) {
 			t.Fatalf("%s: %v", file, err)
 		}
 		if len(object.Object) > 0 {
-			w.create(t, object)
+			w.CreateWithStatus(t, object)
 		}
 	}
 }
 
-func (w *world) create(t *testing.T, object *unstructured.Unstructured) {
+// CreateWithStatus creates an object with its status, in a namespace that is made for it.
+func (w *PlayedHub) CreateWithStatus(t testing.TB, object *unstructured.Unstructured) {
 	t.Helper()
 	if namespace := object.GetNamespace(); namespace != "" {
-		err := w.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+		err := w.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 		if err != nil && !apierrors.IsAlreadyExists(err) {
 			t.Fatal(err)
 		}
 	}
 	status, hasStatus := object.Object["status"].(map[string]any)
 	changed := object.DeepCopy()
-	err := w.client.Create(t.Context(), object)
+	err := w.Client.Create(t.Context(), object)
 	if apierrors.IsAlreadyExists(err) {
-		err = w.client.Patch(t.Context(), changed, client.Merge)
+		err = w.Client.Patch(t.Context(), changed, client.Merge)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -186,15 +165,15 @@ func (w *world) create(t *testing.T, object *unstructured.Unstructured) {
 	if !hasStatus {
 		return
 	}
-	stamp(status, time.Now())
+	StampConditions(status, time.Now())
 	object.Object["status"] = status
-	if err := w.client.Status().Update(t.Context(), object); err != nil {
+	if err := w.Client.Status().Update(t.Context(), object); err != nil {
 		t.Fatalf("status of %s: %v", object.GetName(), err)
 	}
 }
 
-// stamp gives all conditions in a status the time.
-func stamp(value any, now time.Time) {
+// StampConditions gives all conditions in a status the time.
+func StampConditions(value any, now time.Time) {
 	switch value := value.(type) {
 	case map[string]any:
 		for key, child := range value {
@@ -204,18 +183,18 @@ func stamp(value any, now time.Time) {
 					c["lastTransitionTime"] = now.UTC().Format(time.RFC3339)
 				}
 			}
-			stamp(child, now)
+			StampConditions(child, now)
 		}
 	case []any:
 		for _, child := range value {
-			stamp(child, now)
+			StampConditions(child, now)
 		}
 	}
 }
 
-// request creates a certificate request of an agent of the cluster, in the
+// RequestCertificate creates a certificate request of an agent of the cluster, in the
 // name of a user of the hub.
-func (w *world) request(t *testing.T, name, cluster, agent, user string, organizations ...string) {
+func (w *PlayedHub) RequestCertificate(t testing.TB, name, cluster, agent, user string, organizations ...string) {
 	t.Helper()
 	if len(organizations) == 0 {
 		organizations = []string{clusterv1.AgentGroup(cluster), clusterv1.GroupManagedClusters}
@@ -228,9 +207,9 @@ func (w *world) request(t *testing.T, name, cluster, agent, user string, organiz
 	if err != nil {
 		t.Fatal(err)
 	}
-	as := rest.CopyConfig(w.config)
+	as := rest.CopyConfig(w.AdminConfig)
 	as.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:masters"}}
-	requester, err := client.New(as, client.Options{Scheme: w.scheme})
+	requester, err := client.New(as, client.Options{Scheme: w.Scheme})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,11 +227,11 @@ func (w *world) request(t *testing.T, name, cluster, agent, user string, organiz
 	}
 }
 
-// heartbeat makes the Lease that an agent of the cluster renews.
-func (w *world) heartbeat(t *testing.T, cluster string) {
+// CreateLease makes the Lease that an agent of the cluster renews.
+func (w *PlayedHub) CreateLease(t testing.TB, cluster string) {
 	t.Helper()
 	now := metav1.NowMicro()
-	err := w.client.Create(t.Context(), &coordinationv1.Lease{
+	err := w.Client.Create(t.Context(), &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: clusterv1.LeaseName},
 		Spec:       coordinationv1.LeaseSpec{RenewTime: &now},
 	})
@@ -261,12 +240,12 @@ func (w *world) heartbeat(t *testing.T, cluster string) {
 	}
 }
 
-// joins plays the hub and the agent of a cluster: once the cluster is accepted,
+// PlayJoin plays the hub and the agent of a cluster: once the cluster is accepted,
 // it joins, and if it is a Push cluster, the hub is connected with it. The function that it returns waits until that has happened.
-func (w *world) joins(t *testing.T, name string) (done func()) {
+func (w *PlayedHub) PlayJoin(t testing.TB, name string) (done func()) {
 	t.Helper()
 	result := make(chan error, 1)
-	go func() { result <- w.join(t.Context(), name) }()
+	go func() { result <- w.Join(t.Context(), name) }()
 	return func() {
 		if err := <-result; err != nil {
 			t.Errorf("letting %s join: %v", name, err)
@@ -274,17 +253,18 @@ func (w *world) joins(t *testing.T, name string) (done func()) {
 	}
 }
 
-func (w *world) join(ctx context.Context, name string) error {
+// Join plays what happens to a cluster once it is accepted, which it waits for.
+func (w *PlayedHub) Join(ctx context.Context, name string) error {
 	cluster := &clusterv1.ManagedCluster{}
-	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		err := w.client.Get(ctx, client.ObjectKey{Name: name}, cluster)
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, Patience, true, func(ctx context.Context) (bool, error) {
+		err := w.Client.Get(ctx, client.ObjectKey{Name: name}, cluster)
 		return err == nil && cluster.Spec.HubAcceptsClient, client.IgnoreNotFound(err)
 	})
 	if err != nil {
 		return fmt.Errorf("waiting for its acceptance: %w", err)
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	if err := w.client.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
+	if err := w.Client.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
 		return err
 	}
 	if err := w.connect(ctx, name); err != nil {
@@ -296,13 +276,13 @@ func (w *world) join(ctx context.Context, name string) error {
 	} {
 		meta.SetStatusCondition(&cluster.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: "Test"})
 	}
-	return w.client.Status().Patch(ctx, cluster, client.MergeFrom(before))
+	return w.Client.Status().Patch(ctx, cluster, client.MergeFrom(before))
 }
 
 // connect plays the push agent, if the cluster is one for it.
-func (w *world) connect(ctx context.Context, name string) error {
+func (w *PlayedHub) connect(ctx context.Context, name string) error {
 	connection := &fleetv1alpha1.ClusterConnection{}
-	if err := w.client.Get(ctx, client.ObjectKey{Name: name}, connection); err != nil {
+	if err := w.Client.Get(ctx, client.ObjectKey{Name: name}, connection); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	before := connection.DeepCopy()
@@ -310,49 +290,49 @@ func (w *world) connect(ctx context.Context, name string) error {
 		Type: fleetv1alpha1.ClusterConnectionConditionConnected, Status: metav1.ConditionTrue,
 		Reason: fleetv1alpha1.ClusterConnectionReasonConnected, ObservedGeneration: connection.Generation,
 	})
-	return w.client.Status().Patch(ctx, connection, client.MergeFrom(before))
+	return w.Client.Status().Patch(ctx, connection, client.MergeFrom(before))
 }
 
-// clear removes what a session has made.
-func (w *world) clear(t *testing.T) {
+// ClearHub removes what a session has made.
+func (w *PlayedHub) ClearHub(t testing.TB) {
 	t.Helper()
 	err := errors.Join(
-		w.client.DeleteAllOf(t.Context(), &clusterv1.ManagedCluster{}),
-		w.client.DeleteAllOf(t.Context(), &fleetv1alpha1.ClusterConnection{}),
-		w.client.DeleteAllOf(t.Context(), &clusterv1beta2.ManagedClusterSet{}),
-		w.client.DeleteAllOf(t.Context(), &clusterv1beta2.ManagedClusterSetBinding{}, client.InNamespace("team-a")),
-		w.client.DeleteAllOf(t.Context(), &configv1alpha1.ResourceInterpreterCustomization{}),
-		w.client.DeleteAllOf(t.Context(), &configv1alpha1.ResourceInterpreterWebhookConfiguration{}),
-		w.client.DeleteAllOf(t.Context(), &certificatesv1.CertificateSigningRequest{}),
-		w.client.DeleteAllOf(t.Context(), &corev1.Secret{}, client.InNamespace("kube-system")),
-		w.client.DeleteAllOf(t.Context(), &corev1.Event{}, client.InNamespace("default")),
+		w.Client.DeleteAllOf(t.Context(), &clusterv1.ManagedCluster{}),
+		w.Client.DeleteAllOf(t.Context(), &fleetv1alpha1.ClusterConnection{}),
+		w.Client.DeleteAllOf(t.Context(), &clusterv1beta2.ManagedClusterSet{}),
+		w.Client.DeleteAllOf(t.Context(), &clusterv1beta2.ManagedClusterSetBinding{}, client.InNamespace("team-a")),
+		w.Client.DeleteAllOf(t.Context(), &configv1alpha1.ResourceInterpreterCustomization{}),
+		w.Client.DeleteAllOf(t.Context(), &configv1alpha1.ResourceInterpreterWebhookConfiguration{}),
+		w.Client.DeleteAllOf(t.Context(), &certificatesv1.CertificateSigningRequest{}),
+		w.Client.DeleteAllOf(t.Context(), &corev1.Secret{}, client.InNamespace("kube-system")),
+		w.Client.DeleteAllOf(t.Context(), &corev1.Event{}, client.InNamespace("default")),
 	)
 	for _, namespace := range []string{"team-a", "team-b"} {
-		err = errors.Join(err, w.client.DeleteAllOf(t.Context(), &clusterv1beta1.Placement{}, client.InNamespace(namespace)),
-			w.client.DeleteAllOf(t.Context(), &clusterv1beta1.PlacementDecision{}, client.InNamespace(namespace)))
+		err = errors.Join(err, w.Client.DeleteAllOf(t.Context(), &clusterv1beta1.Placement{}, client.InNamespace(namespace)),
+			w.Client.DeleteAllOf(t.Context(), &clusterv1beta1.PlacementDecision{}, client.InNamespace(namespace)))
 	}
-	err = errors.Join(err, w.client.DeleteAllOf(t.Context(), &workv1alpha1.ManifestWorkReplicaSet{}, client.InNamespace("team-a")))
-	eventually(t, func() error { // their controller runs no longer than the session
+	err = errors.Join(err, w.Client.DeleteAllOf(t.Context(), &workv1alpha1.ManifestWorkReplicaSet{}, client.InNamespace("team-a")))
+	Eventually(t, func() error { // their controller runs no longer than the session
 		sets := &workv1alpha1.ManifestWorkReplicaSetList{}
-		if err := w.client.List(t.Context(), sets); err != nil || len(sets.Items) == 0 {
+		if err := w.Client.List(t.Context(), sets); err != nil || len(sets.Items) == 0 {
 			return err
 		}
 		return fmt.Errorf("replica sets are left: %d", len(sets.Items))
 	})
 	scores := &clusterv1alpha1.AddOnPlacementScoreList{}
 	works, leases := &workv1.ManifestWorkList{}, &coordinationv1.LeaseList{}
-	err = errors.Join(err, w.client.List(t.Context(), works), w.client.List(t.Context(), leases), w.client.List(t.Context(), scores))
+	err = errors.Join(err, w.Client.List(t.Context(), works), w.Client.List(t.Context(), leases), w.Client.List(t.Context(), scores))
 	for i := range scores.Items {
-		err = errors.Join(err, w.client.Delete(t.Context(), &scores.Items[i]))
+		err = errors.Join(err, w.Client.Delete(t.Context(), &scores.Items[i]))
 	}
 	for i := range works.Items {
-		err = errors.Join(err, client.IgnoreNotFound(w.client.Delete(t.Context(), &works.Items[i])))
+		err = errors.Join(err, client.IgnoreNotFound(w.Client.Delete(t.Context(), &works.Items[i])))
 		// No agent is there to let it go.
-		err = errors.Join(err, client.IgnoreNotFound(w.client.Patch(t.Context(), &works.Items[i], client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))))
+		err = errors.Join(err, client.IgnoreNotFound(w.Client.Patch(t.Context(), &works.Items[i], client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))))
 	}
 	for i := range leases.Items {
 		if leases.Items[i].Name == clusterv1.LeaseName {
-			err = errors.Join(err, w.client.Delete(t.Context(), &leases.Items[i]))
+			err = errors.Join(err, w.Client.Delete(t.Context(), &leases.Items[i]))
 		}
 	}
 	if err != nil {
@@ -360,15 +340,15 @@ func (w *world) clear(t *testing.T) {
 	}
 }
 
-// eventually waits until the function has no error.
-func eventually(t *testing.T, try func() error) {
+// Eventually waits until the function has no error.
+func Eventually(t testing.TB, try func() error) {
 	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, Patience, true, func(context.Context) (bool, error) {
 		last = try()
 		return last == nil, nil
 	})
 	if err != nil {
-		t.Fatalf("after %s: %v", patience, last)
+		t.Fatalf("after %s: %v", Patience, last)
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cli_test
+package clinic
 
 import (
 	"context"
@@ -41,7 +41,7 @@ import (
 )
 
 // change changes an object, and its status, until the test ends.
-func change[T client.Object](t *testing.T, c *clinic, object T, mutate func(T)) {
+func change[T client.Object](t testing.TB, c *Clinic, object T, mutate func(T)) {
 	t.Helper()
 	if err := c.api.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
 		t.Fatal(err)
@@ -59,7 +59,7 @@ func change[T client.Object](t *testing.T, c *clinic, object T, mutate func(T)) 
 }
 
 // remove deletes an object until the test ends.
-func (c *clinic) remove(t *testing.T, object client.Object) {
+func (c *Clinic) remove(t testing.TB, object client.Object) {
 	t.Helper()
 	if err := c.api.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
 		t.Fatal(err)
@@ -71,7 +71,7 @@ func (c *clinic) remove(t *testing.T, object client.Object) {
 }
 
 // heal makes an object at the end of the test as it is now.
-func (c *clinic) heal(t *testing.T, object client.Object) {
+func (c *Clinic) heal(t testing.TB, object client.Object) {
 	t.Helper()
 	before := deepcopy.CopyObject(object)
 	live := deepcopy.CopyObject(object)
@@ -108,9 +108,9 @@ func (c *clinic) heal(t *testing.T, object client.Object) {
 }
 
 // elsewhere makes the doctor take another address for the hub.
-func (c *clinic) elsewhere(t *testing.T, server string) {
+func (c *Clinic) elsewhere(t testing.TB, server string) {
 	t.Helper()
-	kubeconfig := kubeconfigOf(c.config)
+	kubeconfig := KubeconfigOf(c.AdminConfig)
 	kubeconfig.Clusters["hub"] = &clientcmdapi.Cluster{Server: server, InsecureSkipTLSVerify: true}
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := clientcmd.WriteToFile(*kubeconfig, file); err != nil {
@@ -120,7 +120,7 @@ func (c *clinic) elsewhere(t *testing.T, server string) {
 }
 
 // someCluster is an API server that knows none of our kinds.
-func someCluster(t *testing.T) string {
+func someCluster(t testing.TB) string {
 	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/version" {
@@ -135,7 +135,7 @@ func someCluster(t *testing.T) string {
 }
 
 // breaks makes a Deployment have a pod that waits, for the reason.
-func (c *clinic) breaks(t *testing.T, namespace, name, reason, lastWords string) {
+func (c *Clinic) breaks(t testing.TB, namespace, name, reason, lastWords string) {
 	t.Helper()
 	c.runs(t, namespace, name, false)
 	deployment := &appsv1.Deployment{}
@@ -146,20 +146,20 @@ func (c *clinic) breaks(t *testing.T, namespace, name, reason, lastWords string)
 	if lastWords != "" {
 		status.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{Message: lastWords, ExitCode: 2}
 	}
-	c.put(t, &corev1.Pod{
+	c.PutObject(t, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: deployment.Spec.Template.Labels},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "registry.example/capstan:1"}}},
 		Status:     corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{status}},
 	})
 }
 
-func (c *clinic) cluster(t *testing.T, name string, mutate func(*clusterv1.ManagedCluster)) {
+func (c *Clinic) cluster(t testing.TB, name string, mutate func(*clusterv1.ManagedCluster)) {
 	t.Helper()
 	change(t, c, &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}, mutate)
 }
 
 // unjoin makes the cluster one that has not joined yet.
-func (c *clinic) unjoin(t *testing.T) {
+func (c *Clinic) unjoin(t testing.TB) {
 	t.Helper()
 	c.cluster(t, patient, func(mc *clusterv1.ManagedCluster) {
 		mc.Status.Conditions = well(clusterv1.ManagedClusterConditionHubAccepted)
@@ -168,12 +168,12 @@ func (c *clinic) unjoin(t *testing.T) {
 }
 
 // ask makes the certificate request of an agent of the patient.
-func (c *clinic) ask(t *testing.T) {
+func (c *Clinic) ask(t testing.TB) {
 	t.Helper()
-	c.request(t, patient+"-aaaa", patient, "agent1", "system:bootstrap:abcdef")
+	c.RequestCertificate(t, patient+"-aaaa", patient, "agent1", "system:bootstrap:abcdef")
 	t.Cleanup(func() {
 		request := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: patient + "-aaaa"}}
-		if err := c.client.Delete(context.WithoutCancel(t.Context()), request); err != nil {
+		if err := c.Client.Delete(context.WithoutCancel(t.Context()), request); err != nil {
 			t.Errorf("removing the request: %v", err)
 		}
 	})
@@ -181,32 +181,32 @@ func (c *clinic) ask(t *testing.T) {
 
 // decide approves or denies the request of the patient, a while ago if no time
 // is given.
-func (c *clinic) decide(t *testing.T, verdict certificatesv1.RequestConditionType, at ...time.Time) {
+func (c *Clinic) decide(t testing.TB, verdict certificatesv1.RequestConditionType, at ...time.Time) {
 	t.Helper()
 	request := &certificatesv1.CertificateSigningRequest{}
-	if err := c.client.Get(t.Context(), client.ObjectKey{Name: patient + "-aaaa"}, request); err != nil {
+	if err := c.Client.Get(t.Context(), client.ObjectKey{Name: patient + "-aaaa"}, request); err != nil {
 		t.Fatal(err)
 	}
 	when := append(at, time.Now().Add(-time.Hour))[0]
 	request.Status.Conditions = append(request.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 		Type: verdict, Status: corev1.ConditionTrue, Reason: "Test", LastUpdateTime: metav1.NewTime(when),
 	})
-	if err := c.client.SubResource("approval").Update(t.Context(), request); err != nil {
+	if err := c.Client.SubResource("approval").Update(t.Context(), request); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // connection gives the ClusterConnection a condition that is False.
-func (c *clinic) connection(t *testing.T, condition metav1.Condition) {
+func (c *Clinic) connection(t testing.TB, condition metav1.Condition) {
 	t.Helper()
 	condition.Status = metav1.ConditionFalse
-	change(t, c, &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: pushPatient}}, func(connection *fleetv1alpha1.ClusterConnection) {
+	change(t, c, &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: PushPatient}}, func(connection *fleetv1alpha1.ClusterConnection) {
 		meta.SetStatusCondition(&connection.Status.Conditions, condition)
 	})
 }
 
 // work makes a work with an object that could not be applied.
-func (c *clinic) work(t *testing.T, executor *workv1.ManifestWorkExecutor, message string) {
+func (c *Clinic) work(t testing.TB, executor *workv1.ManifestWorkExecutor, message string) {
 	t.Helper()
 	failed := func(reason, message string) []metav1.Condition {
 		return []metav1.Condition{{
@@ -214,7 +214,7 @@ func (c *clinic) work(t *testing.T, executor *workv1.ManifestWorkExecutor, messa
 			ObservedGeneration: 1, LastTransitionTime: metav1.Now(),
 		}}
 	}
-	c.put(t, &workv1.ManifestWork{
+	c.PutObject(t, &workv1.ManifestWork{
 		ObjectMeta: metav1.ObjectMeta{Namespace: patient, Name: "shop"},
 		Spec:       workv1.ManifestWorkSpec{Executor: executor, Workload: workv1.ManifestsTemplate{Manifests: []workv1.Manifest{namespaceManifest()}}},
 		Status: workv1.ManifestWorkStatus{
@@ -228,7 +228,7 @@ func (c *clinic) work(t *testing.T, executor *workv1.ManifestWorkExecutor, messa
 }
 
 // expired returns a certificate of the agent that was valid once.
-func expired(t *testing.T) (certificate, key []byte) {
+func expired(t testing.TB) (certificate, key []byte) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -251,7 +251,7 @@ func expired(t *testing.T) (certificate, key []byte) {
 
 // place makes a Placement until the test ends. The placement controller runs, and
 // nobody collects what it has made: names must not be used again.
-func (c *clinic) place(t *testing.T, name string, selector clusterv1beta1.ClusterSelector) {
+func (c *Clinic) place(t testing.TB, name string, selector clusterv1beta1.ClusterSelector) {
 	t.Helper()
 	c.until(t, &clusterv1beta1.Placement{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name},
@@ -260,7 +260,7 @@ func (c *clinic) place(t *testing.T, name string, selector clusterv1beta1.Cluste
 }
 
 // bind lets Placements choose from all clusters until the test ends.
-func (c *clinic) bind(t *testing.T) {
+func (c *Clinic) bind(t testing.TB) {
 	t.Helper()
 	set := &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: "all"}}
 	set.Spec.ClusterSelector = clusterv1beta2.ManagedClusterSelector{
@@ -273,13 +273,13 @@ func (c *clinic) bind(t *testing.T) {
 }
 
 // until makes an object, whose status is others' affair, until the test ends.
-func (c *clinic) until(t *testing.T, object client.Object) {
+func (c *Clinic) until(t testing.TB, object client.Object) {
 	t.Helper()
-	if err := c.client.Create(t.Context(), object); err != nil {
+	if err := c.Client.Create(t.Context(), object); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := c.client.Delete(context.WithoutCancel(t.Context()), object); client.IgnoreNotFound(err) != nil {
+		if err := c.Client.Delete(context.WithoutCancel(t.Context()), object); client.IgnoreNotFound(err) != nil {
 			t.Errorf("removing %T %s: %v", object, object.GetName(), err)
 		}
 	})
@@ -300,14 +300,14 @@ func unservedAPI() client.Object {
 
 // replicaSet makes a ManifestWorkReplicaSet with these conditions until the test
 // ends. Its controller does not run.
-func (c *clinic) replicaSet(t *testing.T, conditions ...metav1.Condition) {
+func (c *Clinic) replicaSet(t testing.TB, conditions ...metav1.Condition) {
 	t.Helper()
 	set := &workv1alpha1.ManifestWorkReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "shop"}}
 	set.Spec.ManifestWorkTemplate.Workload.Manifests = []workv1.Manifest{namespaceManifest()}
 	set.Spec.PlacementRefs = []workv1alpha1.LocalPlacementReference{{Name: "web", RolloutStrategy: clusterv1alpha1.RolloutStrategy{Type: clusterv1alpha1.RolloutTypeAll}}}
 	c.until(t, set)
 	set.Status.Conditions, set.Status.PlacementsSummary = conditions, []workv1alpha1.PlacementSummary{}
-	if err := c.client.Status().Update(t.Context(), set); err != nil {
+	if err := c.Client.Status().Update(t.Context(), set); err != nil {
 		t.Fatal(err)
 	}
 }
