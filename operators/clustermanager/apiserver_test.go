@@ -25,6 +25,7 @@ import (
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/operator/probe"
 	"github.com/capstan-io/capstan/internal/server/certs"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
 )
 
@@ -58,7 +59,9 @@ func apiService() *unstructured.Unstructured {
 	return u
 }
 
-func aggregatedAPI(t *testing.T, l *lab) {
+func TestAggregatedAPIComesAndGoesWithItsGate(t *testing.T) {
+	t.Parallel()
+	l := hubLabs.TakeFixture(t)
 	single := l.controller
 	replicated := l.deps
 	replicated.Options.Replicas = 3
@@ -99,7 +102,7 @@ func aggregatedAPI(t *testing.T, l *lab) {
 }
 
 // withdrawn turns the gate off.
-func withdrawn(t *testing.T, l *lab) {
+func withdrawn(t testing.TB, l *lab) {
 	t.Helper()
 	l.change(t, func(cm *operatorv1.ClusterManager) { cm.Spec.RegistrationConfiguration = nil })
 	if _, err := l.pass(t); err != nil {
@@ -123,7 +126,7 @@ func withdrawn(t *testing.T, l *lab) {
 }
 
 // degradedAPI waits for the condition of the Cluster API with the reason.
-func (l *lab) degradedAPI(t *testing.T, reason string) metav1.Condition {
+func (l *lab) degradedAPI(t testing.TB, reason string) metav1.Condition {
 	t.Helper()
 	for range passesMax {
 		got := l.condition(t, operatorv1.ClusterManagerConditionHubAPIServerDegraded)
@@ -141,20 +144,16 @@ func (l *lab) degradedAPI(t *testing.T, reason string) metav1.Condition {
 
 // apiServiceTrusts fails the test unless the hub's API server trusts the
 // certificate of the aggregated one.
-func apiServiceTrusts(t *testing.T, l *lab) {
+func apiServiceTrusts(t testing.TB, l *lab) {
 	t.Helper()
 	live, secret := apiService(), &corev1.Secret{}
 	l.exists(t, live, apiServiceName, "")
 	l.exists(t, secret, "apiserver-serving-cert", testHubNS)
 	encoded, _, _ := unstructured.NestedString(live.Object, "spec", "caBundle")
 	bundle, err := base64.StdEncoding.DecodeString(encoded)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	pair, err := certs.ParsePair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if trusted := certs.ParseBundle(bundle); len(trusted) != 1 || pair.Certificate.CheckSignatureFrom(trusted[0]) != nil {
 		t.Error("the APIService does not trust the certificate")
 	}
@@ -163,8 +162,10 @@ func apiServiceTrusts(t *testing.T, l *lab) {
 	}
 }
 
-// takenAPIService is one of Karmada, which has an aggregated API server of its own.
-func takenAPIService(t *testing.T, l *lab) {
+// TestAPIServiceOfOthersIsLeftAlone is one of Karmada, which has an aggregated API server of its own.
+func TestAPIServiceOfOthersIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	l := hubLabs.TakeFixture(t)
 	foreign := apiService()
 	foreign.Object["spec"] = map[string]any{
 		"group": "cluster.karmada.io", "version": "v1alpha1", "groupPriorityMinimum": int64(2000), "versionPriority": int64(10),
@@ -186,14 +187,14 @@ func takenAPIService(t *testing.T, l *lab) {
 	if l.exists(t, &admissionv1.ValidatingAdmissionPolicy{}, manifests.ConnectionGuardName, "") {
 		t.Error("the hub is gone, and its guard is left")
 	}
-	if err := l.client.Delete(t.Context(), foreign); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, l.client.Delete(t.Context(), foreign))
 }
 
-// guarded lets a user who may do everything with ClusterConnections try to change
+// TestOnlyTheHubWritesWhatClustersAre lets a user who may do everything with ClusterConnections try to change
 // a ManagedCluster by what the Cluster API stores there.
-func guarded(t *testing.T, l *lab) {
+func TestOnlyTheHubWritesWhatClustersAre(t *testing.T) {
+	t.Parallel()
+	l := hubLabs.TakeFixture(t)
 	l.hub(t, nil)
 	l.settle(t)
 	l.allow(t, "connections", "connections", []rbacv1.PolicyRule{{
@@ -216,9 +217,7 @@ func guarded(t *testing.T, l *lab) {
 		return c.Patch(t.Context(), connection(name, nil), client.RawPatch("application/merge-patch+json", []byte(patch)), opts...)
 	}
 	update := connection("mirrored", nil)
-	if err := user.Get(t.Context(), client.ObjectKeyFromObject(update), update); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, user.Get(t.Context(), client.ObjectKeyFromObject(update), update))
 	update.Object["cluster"] = forged
 	for what, err := range map[string]error{
 		"an intent in a new ClusterConnection": user.Create(t.Context(), connection("forged", forged)),
@@ -250,15 +249,13 @@ func guarded(t *testing.T, l *lab) {
 	}
 	guardedSecrets(t, l, user, hub)
 	for _, name := range []string{"plain", "mirrored"} {
-		if err := l.client.Delete(t.Context(), connection(name, nil)); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, l.client.Delete(t.Context(), connection(name, nil)))
 	}
 }
 
 // guardedSecrets lets everybody but the aggregated API server, the controller that mirrors
 // ManagedClusters among them, try to have a Secret copied to a cluster.
-func guardedSecrets(t *testing.T, l *lab, others ...client.Client) {
+func guardedSecrets(t testing.TB, l *lab, others ...client.Client) {
 	t.Helper()
 	l.create(t, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "connections-of-server"},
@@ -304,20 +301,16 @@ func guardedSecrets(t *testing.T, l *lab, others ...client.Client) {
 	if err := merge(server, "waiting", `{"cluster":{"awaitedSecrets":null}}`); err != nil {
 		t.Errorf("the aggregated API server has copied the Secret: %v", err)
 	}
-	if err := l.client.Delete(t.Context(), connection("waiting", nil)); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, l.client.Delete(t.Context(), connection("waiting", nil)))
 }
 
 // as returns a client of the user.
-func (l *lab) as(t *testing.T, user string) client.Client {
+func (l *lab) as(t testing.TB, user string) client.Client {
 	t.Helper()
 	config := rest.CopyConfig(l.adminConfig)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user}
 	c, err := client.New(config, client.Options{Scheme: l.client.Scheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return c
 }
 
@@ -336,9 +329,11 @@ func refusedByGuard(err error) bool {
 	return err != nil && strings.Contains(err.Error(), manifests.ConnectionGuardName) && strings.Contains(err.Error(), "change the Cluster or the ManagedCluster instead")
 }
 
-// hostedAPI has its pods on the management cluster and is reached from the hub by
+// TestHostedAggregatedAPIIsReachedByAnAddress has its pods on the management cluster and is reached from the hub by
 // an address, which somebody has to tell.
-func hostedAPI(t *testing.T, l *hostedLab) {
+func TestHostedAggregatedAPIIsReachedByAnAddress(t *testing.T) {
+	t.Parallel()
+	l := hostedLabs.TakeFixture(t)
 	l.leadAs(t, installer)
 	l.host(t, aggregated)
 	l.settle(t)
@@ -368,7 +363,7 @@ func hostedAPI(t *testing.T, l *hostedLab) {
 
 // reachesAPI fails the test unless the hub leads requests to the address, and the
 // API server runs on the management cluster with a certificate for it.
-func (l *hostedLab) reachesAPI(t *testing.T, address string) {
+func (l *hostedLab) reachesAPI(t testing.TB, address string) {
 	t.Helper()
 	service, pods := &corev1.Service{}, &corev1.Service{}
 	if !l.onHub(t, service, "cluster-manager-apiserver", testName) || service.Spec.ExternalName != address {
@@ -389,14 +384,12 @@ func (l *hostedLab) reachesAPI(t *testing.T, address string) {
 	}
 }
 
-func (l *hostedLab) certifiedFor(t *testing.T, address string) {
+func (l *hostedLab) certifiedFor(t testing.TB, address string) {
 	t.Helper()
 	secret := &corev1.Secret{}
 	l.exists(t, secret, "apiserver-serving-cert", testName)
 	pair, err := certs.ParsePair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if want := []string{"cluster-manager-apiserver." + testName + ".svc", address}; !slices.Equal(pair.Certificate.DNSNames, want) {
 		t.Errorf("the certificate is for %q, want %q", pair.Certificate.DNSNames, want)
 	}

@@ -21,45 +21,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
-// TestHub walks hubs through their life. The subtests share an API server; each
-// starts without a hub.
-func TestHub(t *testing.T) {
+func TestHubInstallsEverythingAndThenWritesNothing(t *testing.T) {
 	t.Parallel()
-	l := newLab(t)
-	for name, test := range map[string]func(*testing.T, *lab){
-		"InstallsEverythingAndThenWritesNothing":   installs,
-		"WaitsForPodsBeforeWebhooks":               waitsForPods,
-		"ChangeOfTheSpecRollsOnlyWhatChanged":      rollsOnlyWhatChanged,
-		"RepairsWhatOthersChange":                  repairsDrift,
-		"UnknownGateIsToldAndOthersWork":           unknownGate,
-		"GateTurnedOffRemovesItsObjects":           gateTurnedOff,
-		"DebugEndpointComesAndGoesWithItsGate":     debugEndpoint,
-		"PrometheusFindsItIfItAsks":                monitored,
-		"AggregatedAPIComesAndGoesWithItsGate":     aggregatedAPI,
-		"APIServiceOfOthersIsLeftAlone":            takenAPIService,
-		"PropagationBringsItsDefinitions":          propagation,
-		"OnlyTheHubWritesWhatClustersAre":          guarded,
-		"UnsupportedSpecIsToldAndMended":           unsupported,
-		"LabelsOfAgentsReachController":            limitOfAgents,
-		"RoomOfWorksReachesController":             limitOfWorks,
-		"LimitOfUnacceptedClustersReachesWebhook":  limitOfClusters,
-		"NewerDefinitionIsLeftAlone":               newerDefinition,
-		"PausedHubIsLeftAlone":                     pausedHub,
-		"PullSecretIsCopiedAndFollowed":            pullSecret,
-		"SecondClusterManagerWaits":                second,
-		"TLSProfileReachesComponents":              tlsProfile,
-		"LostCertificateIsMadeAgain":               lostCertificate,
-		"BootstrapIdentityReadsNamedConfigMaps":    bootstrap,
-		"FailureKeepsWhatIsKnownAndIsToldByReason": failure,
-		"ChangeDuringAWalkIsNoError":               changedMeanwhile,
-	} {
-		t.Run(name, func(t *testing.T) { test(t, l) })
-	}
-}
-
-func installs(t *testing.T, l *lab) {
+	l := hubLabs.TakeFixture(t)
 	l.hub(t, nil)
 	l.settle(t)
 	cm := l.get(t)
@@ -96,9 +63,7 @@ func installs(t *testing.T, l *lab) {
 
 	l.writes = 0
 	result, err := l.pass(t)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if l.writes != 0 {
 		t.Errorf("a pass over a settled hub made %d writes", l.writes)
 	}
@@ -107,7 +72,9 @@ func installs(t *testing.T, l *lab) {
 	}
 }
 
-func waitsForPods(t *testing.T, l *lab) {
+func TestHubWaitsForPodsBeforeWebhooks(t *testing.T) {
+	t.Parallel()
+	l := hubLabs.TakeFixture(t)
 	l.hub(t, nil)
 	for range 3 {
 		if _, err := l.pass(t); err != nil {
@@ -130,7 +97,9 @@ func waitsForPods(t *testing.T, l *lab) {
 	}
 }
 
-func rollsOnlyWhatChanged(t *testing.T, l *lab) {
+func TestChangeOfTheSpecRollsOnlyWhatChanged(t *testing.T) {
+	t.Parallel()
+	l := hubLabs.TakeFixture(t)
 	l.hub(t, nil)
 	l.settle(t)
 	before := l.deployments(t)
@@ -156,33 +125,27 @@ func rollsOnlyWhatChanged(t *testing.T, l *lab) {
 	}
 }
 
-func repairsDrift(t *testing.T, l *lab) {
+func TestHubRepairsWhatOthersChange(t *testing.T) {
+	t.Parallel()
+	l := hubLabs.TakeFixture(t)
 	l.hub(t, nil)
 	l.settle(t)
 	role := &rbacv1.ClusterRole{}
 	l.exists(t, role, "open-cluster-management:cluster-manager-work:webhook", "")
 	want := len(role.Rules)
 	role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}})
-	if err := l.client.Update(t.Context(), role); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, l.client.Update(t.Context(), role))
 	hooks := &admissionv1.ValidatingWebhookConfiguration{}
 	l.exists(t, hooks, "manifestworkvalidators.admission.work.open-cluster-management.io", "")
 	hooks.Webhooks[0].NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"exempt": "all"}}
-	if err := l.client.Update(t.Context(), hooks); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, l.client.Update(t.Context(), hooks))
 	deployment := l.deployments(t)["cluster-manager-work-webhook"]
 	deployment.Spec.Template.Spec.Containers[0].Image = "evil"
-	if err := l.client.Update(t.Context(), &deployment); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, l.client.Update(t.Context(), &deployment))
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	l.exists(t, crd, "managedclusters.cluster.open-cluster-management.io", "")
 	crd.Spec.Names.ShortNames = []string{"evil"}
-	if err := l.client.Update(t.Context(), crd); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, l.client.Update(t.Context(), crd))
 
 	l.settle(t)
 	l.exists(t, role, role.Name, "")
@@ -202,7 +165,9 @@ func repairsDrift(t *testing.T, l *lab) {
 	}
 }
 
-func unknownGate(t *testing.T, l *lab) {
+func TestUnknownGateIsToldAndOthersWork(t *testing.T) {
+	t.Parallel()
+	l := hubLabs.TakeFixture(t)
 	l.hub(t, func(cm *operatorv1.ClusterManager) {
 		cm.Spec.WorkConfiguration = &operatorv1.WorkConfiguration{FeatureGates: []operatorv1.FeatureGate{
 			{Feature: "Nonsense", Mode: operatorv1.FeatureGateModeEnable},
@@ -225,7 +190,9 @@ func unknownGate(t *testing.T, l *lab) {
 	}
 }
 
-func gateTurnedOff(t *testing.T, l *lab) {
+func TestGateTurnedOffRemovesItsObjects(t *testing.T) {
+	t.Parallel()
+	l := hubLabs.TakeFixture(t)
 	l.hub(t, func(cm *operatorv1.ClusterManager) {
 		cm.Spec.RegistrationConfiguration = &operatorv1.RegistrationHubConfiguration{FeatureGates: []operatorv1.FeatureGate{
 			{Feature: "NetworkPolicies", Mode: operatorv1.FeatureGateModeEnable},
@@ -271,7 +238,9 @@ func gateTurnedOff(t *testing.T, l *lab) {
 	}
 }
 
-func unsupported(t *testing.T, l *lab) {
+func TestUnsupportedSpecIsToldAndMended(t *testing.T) {
+	t.Parallel()
+	l := hubLabs.TakeFixture(t)
 	l.hub(t, func(cm *operatorv1.ClusterManager) {
 		cm.Spec.WorkConfiguration = &operatorv1.WorkConfiguration{WorkDriver: operatorv1.WorkDriverTypeMQTT}
 	})
@@ -288,7 +257,9 @@ func unsupported(t *testing.T, l *lab) {
 	l.settle(t)
 }
 
-func newerDefinition(t *testing.T, l *lab) {
+func TestNewerDefinitionIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	l := hubLabs.TakeFixture(t)
 	const name = "managedclustersets.cluster.open-cluster-management.io"
 	l.hub(t, nil)
 	l.settle(t)
@@ -296,9 +267,7 @@ func newerDefinition(t *testing.T, l *lab) {
 	l.exists(t, crd, name, "")
 	crd.Annotations[operatorv1.AnnotationCRDVersion] = "99.0.0"
 	crd.Spec.Names.ShortNames = append(crd.Spec.Names.ShortNames, "fromthefuture")
-	if err := l.client.Update(t.Context(), crd); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, l.client.Update(t.Context(), crd))
 	l.settle(t)
 	l.exists(t, crd, name, "")
 	if !slices.Contains(crd.Spec.Names.ShortNames, "fromthefuture") {
@@ -308,9 +277,7 @@ func newerDefinition(t *testing.T, l *lab) {
 		t.Errorf("its version became %q", got)
 	}
 	crd.Annotations[operatorv1.AnnotationCRDVersion] = "0.0.1"
-	if err := l.client.Update(t.Context(), crd); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, l.client.Update(t.Context(), crd))
 	l.settle(t)
 	l.exists(t, crd, name, "")
 	if slices.Contains(crd.Spec.Names.ShortNames, "fromthefuture") {
@@ -318,7 +285,9 @@ func newerDefinition(t *testing.T, l *lab) {
 	}
 }
 
-func pausedHub(t *testing.T, l *lab) {
+func TestPausedHubIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	l := hubLabs.TakeFixture(t)
 	l.hub(t, nil)
 	l.settle(t)
 	l.change(t, func(cm *operatorv1.ClusterManager) {
@@ -345,9 +314,11 @@ func pausedHub(t *testing.T, l *lab) {
 	}
 }
 
-// changedMeanwhile is what cannot be avoided, so no line of the log says error:
+// TestChangeOfTheHubDuringAWalkIsNoError is what cannot be avoided, so no line of the log says error:
 // the walk begins anew with the object as it is now.
-func changedMeanwhile(t *testing.T, l *lab) {
+func TestChangeOfTheHubDuringAWalkIsNoError(t *testing.T) {
+	t.Parallel()
+	l := hubLabs.TakeFixture(t)
 	l.hub(t, nil)
 	for _, step := range []string{"its finalizer is put on", "its status is written"} {
 		stale := l.get(t)
@@ -370,7 +341,7 @@ func changedMeanwhile(t *testing.T, l *lab) {
 // answersHubInfo fails the test if "clusteradm get hub-info" would fail: it takes
 // the last related resource of each name for a Deployment, which it reads by its
 // name and namespace; that there is none is fine, that it has no name is not.
-func answersHubInfo(t *testing.T, l *lab, cm *operatorv1.ClusterManager) {
+func answersHubInfo(t testing.TB, l *lab, cm *operatorv1.ClusterManager) {
 	t.Helper()
 	for _, name := range []string{
 		"cluster-manager-addon-manager-controller", "cluster-manager-registration-controller", "cluster-manager-registration-webhook",

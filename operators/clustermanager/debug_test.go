@@ -11,6 +11,7 @@ import (
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/server/certs"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 const placementDeployment = "cluster-manager-placement-controller"
@@ -22,7 +23,9 @@ func debugGate(cm *operatorv1.ClusterManager) {
 	}}
 }
 
-func debugEndpoint(t *testing.T, l *lab) {
+func TestDebugEndpointComesAndGoesWithItsGate(t *testing.T) {
+	t.Parallel()
+	l := hubLabs.TakeFixture(t)
 	l.hub(t, debugGate)
 	l.settle(t)
 	service := &corev1.Service{}
@@ -39,9 +42,7 @@ func debugEndpoint(t *testing.T, l *lab) {
 		t.Fatal("there is no certificate")
 	}
 	pair, err := certs.ParsePair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if err := pair.Certificate.VerifyHostname("cluster-manager-placement.open-cluster-management-hub.svc"); err != nil {
 		t.Error(err)
 	}
@@ -62,7 +63,7 @@ func debugEndpoint(t *testing.T, l *lab) {
 	}
 }
 
-func containers(l *lab, t *testing.T) []string {
+func containers(l *lab, t testing.TB) []string {
 	t.Helper()
 	deployment := l.deployments(t)[placementDeployment]
 	var names []string
@@ -72,8 +73,10 @@ func containers(l *lab, t *testing.T) []string {
 	return names
 }
 
-// hostedDebugEndpoint is where the pods run, and reviews who asks on the hub.
-func hostedDebugEndpoint(t *testing.T, l *hostedLab) {
+// TestHostedDebugEndpointIsWhereThePodsAre is where the pods run, and reviews who asks on the hub.
+func TestHostedDebugEndpointIsWhereThePodsAre(t *testing.T) {
+	t.Parallel()
+	l := hostedLabs.TakeFixture(t)
 	l.leadAs(t, installer)
 	l.host(t, debugGate)
 	l.settle(t)

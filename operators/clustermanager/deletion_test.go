@@ -24,6 +24,7 @@ import (
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/operator/render"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 func deploymentRecord(name string) render.AppliedRecord {
@@ -33,39 +34,18 @@ func deploymentRecord(name string) render.AppliedRecord {
 	}
 }
 
-func TestRemoval(t *testing.T) {
-	t.Parallel()
-	l := newLab(t)
-	for name, test := range map[string]func(*testing.T, *lab){
-		"LeavesNothing":                                leavesNothing,
-		"WaitsForWorksAndNamesThem":                    waitsForWorks,
-		"GivesUpSilentClustersAfterTheDeadline":        givesUp,
-		"WaitsForAnAvailableClusterPastTheDeadline":    waitsForAvailable,
-		"TakesTheGrantsOfClustersBackAfterTheDeadline": takesGrantsBack,
-		"DropsWebhooksThatNobodyAnswers":               dropsWebhooks,
-		"KeepsDefinitionsIfToldSo":                     keepsDefinitions,
-		"DoesNotTouchTheDefinitionsOfSomebodyElse":     foreignDefinition,
-		"NeverTouchesOtherFinalizersThanThoseOfAHub":   foreignFinalizer,
-		"AnnotationMovesTheDeadlineAndNonsenseDoesNot": movesDeadline,
-	} {
-		t.Run(name, func(t *testing.T) { test(t, l) })
-	}
-}
-
 // quietPasses is how many passes in a row tell that a removal waits for users.
 const quietPasses = 20
 
 // remove deletes the ClusterManager and makes passes until it is gone or waits
 // for objects of users.
-func (l *lab) remove(t *testing.T) (gone bool) {
+func (l *lab) remove(t testing.TB) (gone bool) {
 	t.Helper()
-	if err := l.client.Delete(t.Context(), l.get(t)); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, l.client.Delete(t.Context(), l.get(t)))
 	return l.continueRemoval(t)
 }
 
-func (l *lab) continueRemoval(t *testing.T) (gone bool) {
+func (l *lab) continueRemoval(t testing.TB) (gone bool) {
 	t.Helper()
 	quiet, said := 0, ""
 	for range passesMax {
@@ -76,7 +56,7 @@ func (l *lab) continueRemoval(t *testing.T) (gone bool) {
 		if _, err := l.controller.Reconcile(t.Context(), cm); err != nil {
 			t.Fatalf("removal: %v", err)
 		}
-		l.endNamespace(t.Context(), t)
+		l.endNamespace(t)
 		if l.exists(t, cm, testName, "") && l.condition(t, "Deleting").Reason == "ResourcesRemaining" &&
 			strings.Contains(l.condition(t, "Deleting").Message, " remain (") {
 			if now := l.condition(t, "Deleting").Message; now != said {
@@ -93,7 +73,7 @@ func (l *lab) continueRemoval(t *testing.T) (gone bool) {
 }
 
 // cluster makes a cluster with a work that an agent would have to clean up.
-func (l *lab) cluster(t *testing.T, name string, available bool, finalizers ...string) {
+func (l *lab) cluster(t testing.TB, name string, available bool, finalizers ...string) {
 	t.Helper()
 	if len(finalizers) == 0 {
 		finalizers = []string{workv1.FinalizerManifestWorkCleanup}
@@ -108,9 +88,7 @@ func (l *lab) cluster(t *testing.T, name string, available bool, finalizers ...s
 			Type: clusterv1.ManagedClusterConditionAvailable, Status: metav1.ConditionTrue,
 			Reason: clusterv1.ManagedClusterReasonAvailable, LastTransitionTime: metav1.Now(),
 		}}
-		if err := l.client.Status().Update(t.Context(), cluster); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, l.client.Status().Update(t.Context(), cluster))
 	}
 	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Name: "work", Namespace: name, Finalizers: finalizers}}
 	work.Spec.Workload.Manifests = []workv1.Manifest{{RawExtension: runtime.RawExtension{
@@ -122,7 +100,7 @@ func (l *lab) cluster(t *testing.T, name string, available bool, finalizers ...s
 
 // freeWork takes the finalizer off the work of a cluster, as its agent does when it
 // is done. The work may be gone, and its definition.
-func (l *lab) freeWork(ctx context.Context, t *testing.T, cluster string) {
+func (l *lab) freeWork(ctx context.Context, t testing.TB, cluster string) {
 	t.Helper()
 	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "work"}}
 	err := l.client.Patch(ctx, work, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
@@ -133,21 +111,19 @@ func (l *lab) freeWork(ctx context.Context, t *testing.T, cluster string) {
 
 // ready installs a hub whose webhook servers are only pretended, so the
 // configurations must not guard the test's own writes.
-func (l *lab) ready(t *testing.T, change func(*operatorv1.ClusterManager)) {
+func (l *lab) ready(t testing.TB, change func(*operatorv1.ClusterManager)) {
 	t.Helper()
 	l.hub(t, change)
 	l.settle(t)
 	for _, hooks := range []client.Object{&admissionv1.MutatingWebhookConfiguration{}, &admissionv1.ValidatingWebhookConfiguration{}} {
-		if err := l.client.DeleteAllOf(t.Context(), hooks); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, l.client.DeleteAllOf(t.Context(), hooks))
 	}
 	l.unguarded(t)
 }
 
 // unguarded waits until the API server has seen that there are no webhooks any more,
 // and calls none.
-func (l *lab) unguarded(t *testing.T) {
+func (l *lab) unguarded(t testing.TB) {
 	t.Helper()
 	for _, probe := range []client.Object{
 		&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "probe"}},
@@ -157,7 +133,9 @@ func (l *lab) unguarded(t *testing.T) {
 	}
 }
 
-func leavesNothing(t *testing.T, l *lab) {
+func TestRemovalLeavesNothing(t *testing.T) {
+	t.Parallel()
+	l := removalLabs.TakeFixture(t)
 	l.hub(t, propagating)
 	l.settle(t)
 	if !l.remove(t) {
@@ -171,9 +149,7 @@ func leavesNothing(t *testing.T, l *lab) {
 		&admissionv1.ValidatingAdmissionPolicyList{}, &admissionv1.ValidatingAdmissionPolicyBindingList{},
 		&apiextensionsv1.CustomResourceDefinitionList{},
 	} {
-		if err := l.client.List(t.Context(), list, owner); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, l.client.List(t.Context(), list, owner))
 		items := 0
 		_ = eachItem(list, func(o client.Object) { items++; t.Errorf("%T %s/%s is left", o, o.GetNamespace(), o.GetName()) })
 		if items > 0 {
@@ -182,7 +158,9 @@ func leavesNothing(t *testing.T, l *lab) {
 	}
 }
 
-func waitsForWorks(t *testing.T, l *lab) {
+func TestRemovalWaitsForWorksAndNamesThem(t *testing.T) {
+	t.Parallel()
+	l := removalLabs.TakeFixture(t)
 	l.ready(t, nil)
 	l.cluster(t, "quiet", false)
 	if l.remove(t) {
@@ -201,7 +179,9 @@ func waitsForWorks(t *testing.T, l *lab) {
 	}
 }
 
-func givesUp(t *testing.T, l *lab) {
+func TestRemovalGivesUpSilentClustersAfterTheDeadline(t *testing.T) {
+	t.Parallel()
+	l := removalLabs.TakeFixture(t)
 	l.ready(t, nil)
 	l.cluster(t, "silent", false)
 	if l.remove(t) {
@@ -223,7 +203,9 @@ func givesUp(t *testing.T, l *lab) {
 	}
 }
 
-func waitsForAvailable(t *testing.T, l *lab) {
+func TestRemovalWaitsForAnAvailableClusterPastTheDeadline(t *testing.T) {
+	t.Parallel()
+	l := removalLabs.TakeFixture(t)
 	l.ready(t, nil)
 	l.cluster(t, "awake", true)
 	l.remove(t)
@@ -234,16 +216,16 @@ func waitsForAvailable(t *testing.T, l *lab) {
 	// The registration controller dies: nobody would notice the cluster's silence.
 	deployment := l.deployments(t)["cluster-manager-registration-controller"]
 	deployment.Status.AvailableReplicas, deployment.Status.ReadyReplicas = 0, 0
-	if err := l.client.Status().Update(t.Context(), &deployment); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, l.client.Status().Update(t.Context(), &deployment))
 	if !l.continueRemoval(t) {
 		t.Fatal("the removal hangs on the word of a controller that is gone")
 	}
 }
 
-// takesGrantsBack has a hub that is slower than its removal.
-func takesGrantsBack(t *testing.T, l *lab) {
+// TestRemovalTakesTheGrantsOfClustersBackAfterTheDeadline has a hub that is slower than its removal.
+func TestRemovalTakesTheGrantsOfClustersBackAfterTheDeadline(t *testing.T) {
+	t.Parallel()
+	l := removalLabs.TakeFixture(t)
 	const binding, role = "open-cluster-management:managedcluster:gone:work", "open-cluster-management:managedcluster:gone"
 	l.ready(t, nil)
 	marks := map[string]string{clusterv1.LabelClusterName: "gone"}
@@ -256,9 +238,7 @@ func takesGrantsBack(t *testing.T, l *lab) {
 			},
 			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
 		})
-	if err := l.client.Delete(t.Context(), l.get(t)); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, l.client.Delete(t.Context(), l.get(t)))
 	for range passesMax {
 		if _, err := l.pass(t); err != nil {
 			t.Fatal(err)
@@ -286,17 +266,15 @@ func takesGrantsBack(t *testing.T, l *lab) {
 	}
 }
 
-func dropsWebhooks(t *testing.T, l *lab) {
+func TestRemovalDropsWebhooksThatNobodyAnswers(t *testing.T) {
+	t.Parallel()
+	l := removalLabs.TakeFixture(t)
 	l.hub(t, nil)
 	l.settle(t)
 	deployment := l.deployments(t)["cluster-manager-work-webhook"]
 	deployment.Status.AvailableReplicas, deployment.Status.ReadyReplicas = 0, 0
-	if err := l.client.Status().Update(t.Context(), &deployment); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.client.Delete(t.Context(), l.get(t)); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, l.client.Status().Update(t.Context(), &deployment))
+	expect.NoError(t, l.client.Delete(t.Context(), l.get(t)))
 	if _, err := l.pass(t); err != nil {
 		t.Fatal(err)
 	}
@@ -305,7 +283,9 @@ func dropsWebhooks(t *testing.T, l *lab) {
 	}
 }
 
-func keepsDefinitions(t *testing.T, l *lab) {
+func TestRemovalKeepsDefinitionsIfToldSo(t *testing.T) {
+	t.Parallel()
+	l := removalLabs.TakeFixture(t)
 	l.ready(t, nil)
 	l.cluster(t, "kept", false)
 	deps := l.deps
@@ -320,25 +300,21 @@ func keepsDefinitions(t *testing.T, l *lab) {
 	}
 	// So that the next test starts without a hub.
 	l.freeWork(t.Context(), t, "kept")
-	if err := l.client.Delete(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "kept"}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.client.Delete(t.Context(), work); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, l.client.Delete(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "kept"}}))
+	expect.NoError(t, l.client.Delete(t.Context(), work))
 	l.controller = NewClusterManagerController(l.deps)
 }
 
-func foreignDefinition(t *testing.T, l *lab) {
+func TestRemovalDoesNotTouchTheDefinitionsOfSomebodyElse(t *testing.T) {
+	t.Parallel()
+	l := removalLabs.TakeFixture(t)
 	const name = "managedclustersetbindings.cluster.open-cluster-management.io"
 	l.hub(t, nil)
 	l.settle(t)
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	l.exists(t, crd, name, "")
 	crd.Labels[operatorv1.LabelCreatedByClusterManager] = "another"
-	if err := l.client.Update(t.Context(), crd); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, l.client.Update(t.Context(), crd))
 	if !l.remove(t) {
 		t.Fatal("the removal waits")
 	}
@@ -347,7 +323,9 @@ func foreignDefinition(t *testing.T, l *lab) {
 	}
 }
 
-func foreignFinalizer(t *testing.T, l *lab) {
+func TestRemovalNeverTouchesOtherFinalizersThanThoseOfAHub(t *testing.T) {
+	t.Parallel()
+	l := removalLabs.TakeFixture(t)
 	l.ready(t, nil)
 	l.cluster(t, "guarded", false, workv1.FinalizerManifestWorkCleanup, "example.com/guard")
 	l.remove(t)
@@ -366,7 +344,8 @@ func foreignFinalizer(t *testing.T, l *lab) {
 	}
 }
 
-func movesDeadline(t *testing.T, _ *lab) {
+func TestAnnotationMovesTheDeadlineOfARemovalAndNonsenseDoesNot(t *testing.T) {
+	t.Parallel()
 	now := metav1.Now()
 	for value, want := range map[string]time.Duration{
 		"": DefaultDeletionDeadline, "10m": 10 * time.Minute, "0s": 0, "soon": DefaultDeletionDeadline, "-5s": DefaultDeletionDeadline,

@@ -22,10 +22,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/testing/cluster"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // left names what is left of the ClusterManager on a cluster.
-func (l *hostedLab) left(t *testing.T, c client.Client) []string {
+func (l *hostedLab) left(t testing.TB, c client.Client) []string {
 	t.Helper()
 	var names []string
 	for _, list := range []client.ObjectList{
@@ -36,17 +38,15 @@ func (l *hostedLab) left(t *testing.T, c client.Client) []string {
 		&admissionv1.ValidatingAdmissionPolicyList{}, &admissionv1.ValidatingAdmissionPolicyBindingList{},
 		&policyv1.PodDisruptionBudgetList{}, &apiextensionsv1.CustomResourceDefinitionList{},
 	} {
-		if err := c.List(t.Context(), list, client.MatchingLabels{operatorv1.LabelCreatedByClusterManager: testName}); err != nil {
-			t.Fatal(err)
-		}
-		if err := eachItem(list, func(o client.Object) { names = append(names, o.GetNamespace()+"/"+o.GetName()) }); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, c.List(t.Context(), list, client.MatchingLabels{operatorv1.LabelCreatedByClusterManager: testName}))
+		expect.NoError(t, eachItem(list, func(o client.Object) { names = append(names, o.GetNamespace()+"/"+o.GetName()) }))
 	}
 	return names
 }
 
-func hostedRemoval(t *testing.T, l *hostedLab) {
+func TestHostedHubRemovesEverythingOnBothClusters(t *testing.T) {
+	t.Parallel()
+	l := hostedLabs.TakeFixture(t)
 	l.installed(t)
 	l.removeHosted(t)
 	if left := l.left(t, l.hubAdmin); len(left) > 0 {
@@ -60,8 +60,10 @@ func hostedRemoval(t *testing.T, l *hostedLab) {
 	}
 }
 
-func selfHosted(t *testing.T, l *hostedLab) {
-	l.lead(t, map[string][]byte{operatorv1.KubeConfigKey: kubeconfigOf(t, l.adminConfig, nil)})
+func TestHostedHubCanBeTheManagementClusterItself(t *testing.T) {
+	t.Parallel()
+	l := hostedLabs.TakeFixture(t)
+	l.lead(t, map[string][]byte{operatorv1.KubeConfigKey: cluster.WriteKubeconfig(t, l.adminConfig)})
 	l.host(t, nil)
 	l.settle(t)
 	l.writes = 0
@@ -82,12 +84,12 @@ func selfHosted(t *testing.T, l *hostedLab) {
 	}
 }
 
-func hostedEviction(t *testing.T, l *hostedLab) {
+func TestHostedRemovalLeavesAnUnreachableHubBehindInTheEnd(t *testing.T) {
+	t.Parallel()
+	l := hostedLabs.TakeFixture(t)
 	l.installed(t)
 	l.leadNowhere(t)
-	if err := l.client.Delete(t.Context(), l.get(t)); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, l.client.Delete(t.Context(), l.get(t)))
 	const key = operatorv1.AnnotationHubResourcesEvictionTimestamp
 	result, err := l.pass(t)
 	if err != nil || result.RequeueAfter != hubRetry {
@@ -124,14 +126,14 @@ func hostedEviction(t *testing.T, l *hostedLab) {
 	}
 }
 
-func hostedRefusal(t *testing.T, l *hostedLab) {
+func TestHostedRemovalWaitsForACredentialThatCanBeMended(t *testing.T) {
+	t.Parallel()
+	l := hostedLabs.TakeFixture(t)
 	l.installed(t)
 	l.lead(t, map[string][]byte{operatorv1.KubeConfigKey: l.kubeconfig(t, installer, func(_ *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) {
 		*user = clientcmdapi.AuthInfo{Token: "expired"}
 	})})
-	if err := l.client.Delete(t.Context(), l.get(t)); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, l.client.Delete(t.Context(), l.get(t)))
 	for range 3 {
 		if _, err := l.pass(t); err != nil {
 			t.Fatal(err)
@@ -148,15 +150,15 @@ func hostedRefusal(t *testing.T, l *hostedLab) {
 	}
 }
 
-func hostedNeverReached(t *testing.T, l *hostedLab) {
+func TestHostedHubThatWasNeverReachedHoldsNothingUp(t *testing.T) {
+	t.Parallel()
+	l := hostedLabs.TakeFixture(t)
 	l.leadNowhere(t)
 	l.host(t, nil)
 	if _, err := l.pass(t); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.client.Delete(t.Context(), l.get(t)); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, l.client.Delete(t.Context(), l.get(t)))
 	if _, err := l.pass(t); err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +167,9 @@ func hostedNeverReached(t *testing.T, l *hostedLab) {
 	}
 }
 
-func hostedNames(t *testing.T, l *hostedLab) {
+func TestHostedHubNameMustBeThatOfANamespaceOfItsOwn(t *testing.T) {
+	t.Parallel()
+	l := hostedLabs.TakeFixture(t)
 	for _, name := range []string{"kube-system", "default", operatorv1.DefaultOperatorNamespace, "with.dots"} {
 		cm := &operatorv1.ClusterManager{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		cm.Spec.DeployOption = operatorv1.ClusterManagerDeployOption{
@@ -179,9 +183,7 @@ func hostedNames(t *testing.T, l *hostedLab) {
 		if _, err := l.controller.Reconcile(t.Context(), cm); !errors.Is(err, reconcile.TerminalError(nil)) {
 			t.Errorf("%s: the pass ended with %v, want a terminal error", name, err)
 		}
-		if err := l.client.Delete(t.Context(), cm); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, l.client.Delete(t.Context(), cm))
 		l.exists(t, cm, name, "")
 		if _, err := l.controller.Reconcile(t.Context(), cm); err != nil {
 			t.Errorf("%s: removal: %v", name, err)
@@ -195,7 +197,9 @@ func hostedNames(t *testing.T, l *hostedLab) {
 	}
 }
 
-func hostedWithoutAddress(t *testing.T, l *hostedLab) {
+func TestHostedHubAddressesAreNeeded(t *testing.T) {
+	t.Parallel()
+	l := hostedLabs.TakeFixture(t)
 	l.leadAs(t, installer)
 	l.host(t, func(cm *operatorv1.ClusterManager) { cm.Spec.DeployOption.Hosted = nil })
 	l.refuses(t, "no address")
@@ -208,7 +212,9 @@ func hostedWithoutAddress(t *testing.T, l *hostedLab) {
 	l.settle(t)
 }
 
-func hostedModeChange(t *testing.T, l *hostedLab) {
+func TestModeOfAHubCannotBeChanged(t *testing.T) {
+	t.Parallel()
+	l := hostedLabs.TakeFixture(t)
 	l.installed(t)
 	l.change(t, func(cm *operatorv1.ClusterManager) { cm.Spec.DeployOption.Mode = operatorv1.InstallModeDefault })
 	l.refuses(t, "delete the ClusterManager")
@@ -219,7 +225,7 @@ func hostedModeChange(t *testing.T, l *hostedLab) {
 }
 
 // refuses expects that the spec is told to be a mistake.
-func (l *hostedLab) refuses(t *testing.T, why string) {
+func (l *hostedLab) refuses(t testing.TB, why string) {
 	t.Helper()
 	if _, err := l.pass(t); !errors.Is(err, reconcile.TerminalError(nil)) {
 		t.Errorf("the pass ended with %v, want a terminal error", err)

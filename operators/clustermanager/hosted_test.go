@@ -27,39 +27,13 @@ import (
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/operator/remote"
 	"github.com/capstan-io/capstan/internal/server/certs"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
 )
 
-// TestHosted shares a management cluster and a hub among what needs a fresh
-// ClusterManager only.
-func TestHosted(t *testing.T) {
+func TestHostedHubInstallsEachPartWhereItBelongs(t *testing.T) {
 	t.Parallel()
-	l := newHostedLab(t)
-	for name, test := range map[string]func(*testing.T, *hostedLab){
-		"InstallsEachPartWhereItBelongs":           hostedInstalls,
-		"ComponentsHaveWhatTheyNeedAndNothingMore": hostedKubeconfigs,
-		"RenewsTokensLongBeforeTheyExpire":         hostedRenewal,
-		"TellsWhyTheHubCannotBeWorkedOn":           hostedProblems,
-		"WebhooksAreReachedByNameOrAddress":        hostedAddresses,
-		"PushAgentRunsForAPushClusterOfTheHub":     hostedPush,
-		"SecretOfAComponentGoesWithIt":             hostedGateOff,
-		"DebugEndpointIsWhereThePodsAre":           hostedDebugEndpoint,
-		"AggregatedAPIIsReachedByAnAddress":        hostedAPI,
-		"SecondInstallationOnTheHubWaits":          hostedSecond,
-		"HubCanBeTheManagementClusterItself":       selfHosted,
-		"RemovesEverythingOnBothClusters":          hostedRemoval,
-		"LeavesAnUnreachableHubBehindInTheEnd":     hostedEviction,
-		"WaitsForACredentialThatCanBeMended":       hostedRefusal,
-		"HubThatWasNeverReachedHoldsNothingUp":     hostedNeverReached,
-		"NameMustBeThatOfANamespaceOfItsOwn":       hostedNames,
-		"AddressesAreNeeded":                       hostedWithoutAddress,
-		"ModeCannotBeChanged":                      hostedModeChange,
-	} {
-		t.Run(name, func(t *testing.T) { test(t, l) })
-	}
-}
-
-func hostedInstalls(t *testing.T, l *hostedLab) {
+	l := hostedLabs.TakeFixture(t)
 	l.installed(t)
 	for _, name := range []string{"cluster-manager-registration-controller", registrationWebhook, workWebhook} {
 		l.worksOnHub(t, name)
@@ -69,9 +43,7 @@ func hostedInstalls(t *testing.T, l *hostedLab) {
 	before := l.get(t).ResourceVersion
 	l.writes = 0
 	result, err := l.pass(t)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if l.writes != 0 || l.get(t).ResourceVersion != before {
 		t.Errorf("a pass over a settled hub made %d writes", l.writes)
 	}
@@ -82,7 +54,7 @@ func hostedInstalls(t *testing.T, l *hostedLab) {
 
 // worksOnHub sees that a component runs on the management cluster and works on
 // the hub.
-func (l *hostedLab) worksOnHub(t *testing.T, name string) {
+func (l *hostedLab) worksOnHub(t testing.TB, name string) {
 	t.Helper()
 	deployment := &appsv1.Deployment{}
 	if !l.exists(t, deployment, name, testName) {
@@ -97,7 +69,7 @@ func (l *hostedLab) worksOnHub(t *testing.T, name string) {
 }
 
 // definitionsAreOnHub sees that the hub alone has what its API consists of.
-func (l *hostedLab) definitionsAreOnHub(t *testing.T) {
+func (l *hostedLab) definitionsAreOnHub(t testing.TB) {
 	t.Helper()
 	for _, crd := range l.deps.CRDs {
 		if !l.onHub(t, &apiextensionsv1.CustomResourceDefinition{}, crd.Name, "") || l.exists(t, &apiextensionsv1.CustomResourceDefinition{}, crd.Name, "") {
@@ -111,7 +83,7 @@ func (l *hostedLab) definitionsAreOnHub(t *testing.T) {
 	}
 }
 
-func (l *hostedLab) accountsAreWhereTheyBelong(t *testing.T) {
+func (l *hostedLab) accountsAreWhereTheyBelong(t testing.TB) {
 	t.Helper()
 	for _, account := range []string{"registration-controller-sa", "work-webhook-sa", "push-agent-sa"} {
 		if !l.exists(t, &corev1.ServiceAccount{}, account, testName) || !l.onHub(t, &corev1.ServiceAccount{}, account, testName) {
@@ -132,25 +104,21 @@ func (l *hostedLab) accountsAreWhereTheyBelong(t *testing.T) {
 }
 
 // count returns how many objects of the ClusterManager there are.
-func (l *hostedLab) count(t *testing.T, c client.Client, list client.ObjectList) int {
+func (l *hostedLab) count(t testing.TB, c client.Client, list client.ObjectList) int {
 	t.Helper()
-	if err := c.List(t.Context(), list, client.MatchingLabels{operatorv1.LabelCreatedByClusterManager: testName}); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, c.List(t.Context(), list, client.MatchingLabels{operatorv1.LabelCreatedByClusterManager: testName}))
 	items := 0
-	if err := eachItem(list, func(client.Object) { items++ }); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, eachItem(list, func(client.Object) { items++ }))
 	return items
 }
 
-func hostedKubeconfigs(t *testing.T, l *hostedLab) {
+func TestHostedComponentsHaveWhatTheyNeedAndNothingMore(t *testing.T) {
+	t.Parallel()
+	l := hostedLabs.TakeFixture(t)
 	l.installed(t)
 	with, _ := l.as(t, "registration-controller-sa")
 	controller, err := client.New(with, client.Options{Scheme: l.client.Scheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	l.await(t, "the registration controller may read clusters", func() bool {
 		return controller.List(t.Context(), &clusterv1.ManagedClusterList{}) == nil
 	})
@@ -159,15 +127,15 @@ func hostedKubeconfigs(t *testing.T, l *hostedLab) {
 	}
 	with, _ = l.as(t, "work-webhook-sa")
 	webhook, err := client.New(with, client.Options{Scheme: l.client.Scheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if err := webhook.List(t.Context(), &clusterv1.ManagedClusterList{}); !apierrors.IsForbidden(err) {
 		t.Errorf("the work webhook has the rights of somebody else: %v", err)
 	}
 }
 
-func hostedRenewal(t *testing.T, l *hostedLab) {
+func TestHostedHubRenewsTokensLongBeforeTheyExpire(t *testing.T) {
+	t.Parallel()
+	l := hostedLabs.TakeFixture(t)
 	l.installed(t)
 	const account = "work-webhook-sa"
 	pods := func() map[string]string {
@@ -175,9 +143,7 @@ func hostedRenewal(t *testing.T, l *hostedLab) {
 	}
 	_, first := l.as(t, account)
 	claims, err := remote.ParseToken(first)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if life := time.Duration(claims.Expires-claims.IssuedAt) * time.Second; life != remote.TokenLifetime {
 		t.Errorf("the token lives %s, want %s", life, remote.TokenLifetime)
 	}
@@ -200,9 +166,7 @@ func hostedRenewal(t *testing.T, l *hostedLab) {
 	l.clock.SetTime(time.Now())
 	old := &corev1.ServiceAccount{}
 	l.onHub(t, old, account, testName)
-	if err := l.hubAdmin.Delete(t.Context(), old); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, l.hubAdmin.Delete(t.Context(), old))
 	l.settle(t)
 	renewed := &corev1.ServiceAccount{}
 	l.onHub(t, renewed, account, testName)
@@ -220,7 +184,9 @@ func hostedRenewal(t *testing.T, l *hostedLab) {
 	}
 }
 
-func hostedProblems(t *testing.T, l *hostedLab) {
+func TestHostedHubTellsWhyItCannotBeWorkedOn(t *testing.T) {
+	t.Parallel()
+	l := hostedLabs.TakeFixture(t)
 	l.host(t, nil)
 	for _, step := range []struct {
 		problem string
@@ -240,7 +206,7 @@ func hostedProblems(t *testing.T, l *hostedLab) {
 		{"the CA is another's", map[string][]byte{"kubeconfig": l.kubeconfig(t, installer, func(cluster *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) {
 			cluster.CertificateAuthorityData = l.restConfig.CAData
 		})}, "HubUntrusted", "certificate-authority-data"},
-		{"it may do nothing", map[string][]byte{"kubeconfig": l.kubeconfig(t, "stranger", nil)}, "HubForbidden", "create serviceaccounts/token"},
+		{"it may do nothing", map[string][]byte{"kubeconfig": l.kubeconfig(t, "stranger")}, "HubForbidden", "create serviceaccounts/token"},
 	} {
 		if step.data != nil {
 			l.lead(t, step.data)
@@ -265,15 +231,13 @@ func hostedProblems(t *testing.T, l *hostedLab) {
 
 // staysWhileTheHubIsAway expects that what is installed goes on, and is looked at,
 // while the hub cannot be reached.
-func (l *hostedLab) staysWhileTheHubIsAway(t *testing.T) {
+func (l *hostedLab) staysWhileTheHubIsAway(t testing.TB) {
 	t.Helper()
 	l.leadNowhere(t)
 	related := len(l.get(t).Status.RelatedResources)
 	controller := l.deployments(t)["cluster-manager-registration-controller"]
 	controller.Status.AvailableReplicas, controller.Status.ReadyReplicas = 0, 0
-	if err := l.client.Status().Update(t.Context(), &controller); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, l.client.Status().Update(t.Context(), &controller))
 	if _, err := l.pass(t); err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +257,9 @@ const (
 	workWebhook         = "cluster-manager-work-webhook"
 )
 
-func hostedAddresses(t *testing.T, l *hostedLab) {
+func TestHostedWebhooksAreReachedByNameOrAddress(t *testing.T) {
+	t.Parallel()
+	l := hostedLabs.TakeFixture(t)
 	l.installed(t)
 	l.isName(t, registrationWebhook, "hooks.example.com")
 	l.isAddress(t, workWebhook, "192.0.2.7", 31443)
@@ -322,7 +288,7 @@ func hostedAddresses(t *testing.T, l *hostedLab) {
 }
 
 // isName sees that the Service of a webhook leads to a name of the DNS.
-func (l *hostedLab) isName(t *testing.T, webhook, want string) {
+func (l *hostedLab) isName(t testing.TB, webhook, want string) {
 	t.Helper()
 	service := &corev1.Service{}
 	l.onHub(t, service, webhook, testName)
@@ -335,7 +301,7 @@ func (l *hostedLab) isName(t *testing.T, webhook, want string) {
 }
 
 // isAddress sees that the Service of a webhook leads to an IP address and a port.
-func (l *hostedLab) isAddress(t *testing.T, webhook, address string, port int32) {
+func (l *hostedLab) isAddress(t testing.TB, webhook, address string, port int32) {
 	t.Helper()
 	service, slice := &corev1.Service{}, &discoveryv1.EndpointSlice{}
 	l.onHub(t, service, webhook, testName)
@@ -348,16 +314,14 @@ func (l *hostedLab) isAddress(t *testing.T, webhook, address string, port int32)
 }
 
 // certifiedHosts returns what the certificate in the secret is for.
-func (l *hostedLab) certifiedHosts(t *testing.T, name string) []string {
+func (l *hostedLab) certifiedHosts(t testing.TB, name string) []string {
 	t.Helper()
 	secret := &corev1.Secret{}
 	if !l.exists(t, secret, name, testName) {
 		t.Fatalf("secret %s is missing", name)
 	}
 	pair, err := certs.ParsePair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	hosts := pair.Certificate.DNSNames
 	for _, ip := range pair.Certificate.IPAddresses {
 		hosts = append(hosts, ip.String())
@@ -365,13 +329,13 @@ func (l *hostedLab) certifiedHosts(t *testing.T, name string) []string {
 	return hosts
 }
 
-func hostedPush(t *testing.T, l *hostedLab) {
+func TestHostedPushAgentRunsForAPushClusterOfTheHub(t *testing.T) {
+	t.Parallel()
+	l := hostedLabs.TakeFixture(t)
 	l.installed(t)
 	connection := &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: "c1"}}
 	connection.Spec = fleetv1alpha1.ClusterConnectionSpec{SyncMode: fleetv1alpha1.SyncModePush, APIEndpoint: "https://member"}
-	if err := l.hubAdmin.Create(t.Context(), connection); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, l.hubAdmin.Create(t.Context(), connection))
 	for _, want := range []int32{1, 0} {
 		if _, err := l.pass(t); err != nil {
 			t.Fatal(err)
@@ -379,13 +343,13 @@ func hostedPush(t *testing.T, l *hostedLab) {
 		if got := *l.deployments(t)["cluster-manager-push-agent"].Spec.Replicas; got != want {
 			t.Errorf("the push agent has %d replicas, want %d", got, want)
 		}
-		if err := client.IgnoreNotFound(l.hubAdmin.Delete(t.Context(), connection)); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, client.IgnoreNotFound(l.hubAdmin.Delete(t.Context(), connection)))
 	}
 }
 
-func hostedGateOff(t *testing.T, l *hostedLab) {
+func TestHostedSecretOfAComponentGoesWithIt(t *testing.T) {
+	t.Parallel()
+	l := hostedLabs.TakeFixture(t)
 	l.leadAs(t, installer)
 	gate := operatorv1.FeatureGate{Feature: "CleanUpCompletedManifestWork", Mode: operatorv1.FeatureGateModeEnable}
 	l.host(t, func(cm *operatorv1.ClusterManager) {
@@ -403,13 +367,15 @@ func hostedGateOff(t *testing.T, l *hostedLab) {
 	}
 }
 
-func hostedSecond(t *testing.T, l *hostedLab) {
+func TestHostedSecondInstallationOnTheHubWaits(t *testing.T) {
+	t.Parallel()
+	l := hostedLabs.TakeFixture(t)
 	l.installed(t)
 	other := l.get(t).DeepCopy()
 	other.ObjectMeta = metav1.ObjectMeta{Name: "second"}
 	l.create(t, other, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "second", Labels: map[string]string{operatorv1.LabelOperatedBy: "cluster-manager"}}}, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "second", Name: operatorv1.ExternalHubKubeConfigSecret},
-		Data:       map[string][]byte{operatorv1.KubeConfigKey: l.kubeconfig(t, installer, nil)},
+		Data:       map[string][]byte{operatorv1.KubeConfigKey: l.kubeconfig(t, installer)},
 	})
 	if _, err := l.controller.Reconcile(t.Context(), other); err != nil {
 		t.Fatal(err)
@@ -420,9 +386,7 @@ func hostedSecond(t *testing.T, l *hostedLab) {
 		t.Errorf("Applied is %+v", applied)
 	}
 	// It installed nothing, so it goes at once.
-	if err := l.client.Delete(t.Context(), other); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, l.client.Delete(t.Context(), other))
 	l.exists(t, other, "second", "")
 	if _, err := l.controller.Reconcile(t.Context(), other); err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // TestPushClustersOfAHostedHubAreSeenAtOnce runs the operator as it runs on a
@@ -34,14 +35,10 @@ func TestPushClustersOfAHostedHubAreSeenAtOnce(t *testing.T) {
 	l.await(t, "no push agent runs without a Push cluster", pushAgents(0))
 	connection := &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: "c1"}}
 	connection.Spec = fleetv1alpha1.ClusterConnectionSpec{SyncMode: fleetv1alpha1.SyncModePush, APIEndpoint: "https://member"}
-	if err := l.hubAdmin.Create(t.Context(), connection); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, l.hubAdmin.Create(t.Context(), connection))
 	l.await(t, "the push agent runs for a Push cluster", pushAgents(1))
 	began := time.Now()
-	if err := l.hubAdmin.Delete(t.Context(), connection); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, l.hubAdmin.Delete(t.Context(), connection))
 	l.await(t, "the push agent ends with the last Push cluster", pushAgents(0))
 	if took := time.Since(began); took > hubResync/2 {
 		t.Errorf("it took %s until the push agent ended; the hub is watched", took)

@@ -4,7 +4,6 @@
 package clustermanager
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -13,10 +12,8 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,14 +25,15 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
 	"github.com/capstan-io/capstan/config"
+	"github.com/capstan-io/capstan/internal/testing/cluster"
 	"github.com/capstan-io/capstan/internal/testing/env"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 	"github.com/capstan-io/capstan/operators/clustermanager/status"
 )
 
@@ -67,41 +65,36 @@ type lab struct {
 	namespace string
 }
 
-// newLab starts an API server. Subtests share it and clean up by removing their
-// ClusterManager.
-func newLab(t *testing.T) *lab {
+// hubLabs, removalLabs and teardownLabs are for tests that need no more than to begin without
+// a hub: each removes its ClusterManager. Others, which leave more behind, have a lab of their own.
+var (
+	hubLabs      = env.NewFixtures(servers, newLab)
+	removalLabs  = env.NewFixtures(servers, newLab)
+	teardownLabs = env.NewFixtures(servers, newLab)
+)
+
+// newLab starts an API server.
+func newLab(t testing.TB) *lab {
 	t.Helper()
 	scheme, err := NewClusterManagerScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(workv1.AddToScheme(scheme), workv1alpha1.AddToScheme(scheme), flowcontrolv1.AddToScheme(scheme)); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
+	expect.NoError(t, errors.Join(workv1.AddToScheme(scheme), workv1alpha1.AddToScheme(scheme), flowcontrolv1.AddToScheme(scheme)))
 	_, restConfig := servers.Start(t, func(e *envtest.Environment) {
 		e.CRDDirectoryPaths = []string{filepath.Join("..", "..", "config", "crd", "operator.open-cluster-management.io_clustermanagers.yaml")}
 	})
 	direct, err := client.NewWithWatch(restConfig, client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	operatorConfig := asOperator(t, direct, restConfig)
 	operator, err := client.NewWithWatch(operatorConfig, client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	crds, err := config.HubCRDs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	propagation, err := config.PropagationCRDs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	l := &lab{client: direct, clock: clocktesting.NewFakePassiveClock(time.Now()), events: events.NewFakeRecorder(1000), namespace: testHubNS}
 	l.restConfig, l.adminConfig = operatorConfig, restConfig
 	l.deps = ControllerDeps{
-		Client: l.counting(operator), Reader: operator, Clock: l.clock, Events: l.events,
+		Client: cluster.CountWrites(operator, func() { l.writes++ }), Reader: operator, Clock: l.clock, Events: l.events,
 		CRDs: crds, Propagation: propagation, Rules: config.Rules,
 		Options: OperatorOptions{
 			Namespace: operatorv1.DefaultOperatorNamespace, Image: testImage, Version: "1.2.3",
@@ -115,72 +108,27 @@ func newLab(t *testing.T) *lab {
 
 // asOperator returns the config of a client with the rights of the operator's generated role
 // and no others.
-func asOperator(t *testing.T, admin client.Client, restConfig *rest.Config) *rest.Config {
+func asOperator(t testing.TB, admin client.Client, restConfig *rest.Config) *rest.Config {
 	t.Helper()
-	cluster, namespaced, err := config.Rules(config.ClusterManager)
-	if err != nil {
-		t.Fatal(err)
-	}
+	everywhere, namespaced, err := config.Rules(config.ClusterManager)
+	expect.NoError(t, err)
 	const user = "system:serviceaccount:open-cluster-management:cluster-manager" // whom the fence is for
-	for _, object := range []client.Object{
-		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: slices.Concat(cluster, namespaced, role(t, propagationRole).Rules)},
-		&rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: user},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
-			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
-		},
-	} {
-		if err := admin.Create(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
-	}
-	env.WaitAllowed(t.Context(), t, restConfig, authorizationv1.SubjectAccessReviewSpec{User: user}, "", cluster[0], true)
-	impersonating := rest.CopyConfig(restConfig)
-	impersonating.Impersonate = rest.ImpersonationConfig{UserName: user}
-	return impersonating
+	cluster.GrantUser(t, admin, restConfig, user, slices.Concat(everywhere, namespaced, role(t, propagationRole).Rules)...)
+	return cluster.AsUser(restConfig, user)
 }
 
-// counting returns a client that counts the writes.
-func (l *lab) counting(c client.WithWatch) client.Client {
-	return interceptor.NewClient(c, interceptor.Funcs{
-		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-			l.writes++
-			return c.Create(ctx, o, opts...)
-		},
-		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			l.writes++
-			return c.Patch(ctx, o, p, opts...)
-		},
-		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-			l.writes++
-			return c.Apply(ctx, o, opts...)
-		},
-		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
-			l.writes++
-			return c.Update(ctx, o, opts...)
-		},
-		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-			l.writes++
-			return c.Delete(ctx, o, opts...)
-		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-			l.writes++
-			return c.SubResource(sub).Patch(ctx, o, p, opts...)
-		},
-	})
-}
-
-func (l *lab) create(t *testing.T, objects ...client.Object) {
+func (l *lab) create(t testing.TB, objects ...client.Object) {
 	t.Helper()
-	for _, object := range objects {
-		if err := l.client.Create(t.Context(), object); err != nil {
-			t.Fatalf("creating %T %q: %v", object, object.GetName(), err)
-		}
-	}
+	cluster.CreateObjects(t, l.client, objects...)
+}
+
+func (l *lab) exists(t testing.TB, object client.Object, name, namespace string) bool {
+	t.Helper()
+	return cluster.ObjectExists(t, l.client, object, namespace, name)
 }
 
 // hub makes a ClusterManager that is removed, with its hub, after the test.
-func (l *lab) hub(t *testing.T, change func(*operatorv1.ClusterManager)) {
+func (l *lab) hub(t testing.TB, change func(*operatorv1.ClusterManager)) {
 	t.Helper()
 	cm := &operatorv1.ClusterManager{ObjectMeta: metav1.ObjectMeta{Name: testName}}
 	if change != nil {
@@ -188,12 +136,12 @@ func (l *lab) hub(t *testing.T, change func(*operatorv1.ClusterManager)) {
 	}
 	l.create(t, cm)
 	l.clock.SetTime(time.Now())
-	t.Cleanup(func() { l.clean(t) })
+	env.WhenDone(t, l.clean)
 }
 
 // clean removes the ClusterManager and everything of the hub.
-func (l *lab) clean(t *testing.T) {
-	ctx := context.WithoutCancel(t.Context()) // that of the test is done in a cleanup
+func (l *lab) clean(t testing.TB) {
+	ctx := t.Context()
 	cm := &operatorv1.ClusterManager{}
 	if err := l.client.Get(ctx, client.ObjectKey{Name: testName}, cm); apierrors.IsNotFound(err) {
 		return
@@ -211,9 +159,9 @@ func (l *lab) clean(t *testing.T) {
 	keeping.Options.KeepCRDs = true // their removal takes the API server seconds
 	controller := NewClusterManagerController(keeping)
 	for range passesMax {
-		l.endNamespace(ctx, t)
+		l.endNamespace(t)
 		if err := l.client.Get(ctx, client.ObjectKey{Name: testName}, cm); apierrors.IsNotFound(err) {
-			l.endNamespace(ctx, t)
+			l.endNamespace(t)
 			return
 		}
 		if _, err := controller.Reconcile(ctx, cm); err != nil {
@@ -225,27 +173,12 @@ func (l *lab) clean(t *testing.T) {
 }
 
 // endNamespace does what the controller manager does for a deleted namespace.
-func (l *lab) endNamespace(ctx context.Context, t *testing.T) {
-	endNamespace(ctx, t, l.client, l.namespace)
+func (l *lab) endNamespace(t testing.TB) {
+	t.Helper()
+	cluster.EndNamespace(t, l.client, l.namespace)
 }
 
-func endNamespace(ctx context.Context, t *testing.T, c client.Client, name string) {
-	namespace := &corev1.Namespace{}
-	if err := c.Get(ctx, client.ObjectKey{Name: name}, namespace); err != nil || namespace.DeletionTimestamp.IsZero() {
-		return
-	}
-	for _, list := range []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}} {
-		if err := c.DeleteAllOf(ctx, list, client.InNamespace(name)); err != nil {
-			t.Errorf("emptying the namespace: %v", err)
-		}
-	}
-	namespace.Spec.Finalizers = nil
-	if err := c.SubResource("finalize").Update(ctx, namespace); client.IgnoreNotFound(err) != nil {
-		t.Errorf("ending the namespace: %v", err)
-	}
-}
-
-func (l *lab) get(t *testing.T) *operatorv1.ClusterManager {
+func (l *lab) get(t testing.TB) *operatorv1.ClusterManager {
 	t.Helper()
 	cm := &operatorv1.ClusterManager{}
 	if err := l.client.Get(t.Context(), client.ObjectKey{Name: testName}, cm); err != nil {
@@ -254,7 +187,7 @@ func (l *lab) get(t *testing.T) *operatorv1.ClusterManager {
 	return cm
 }
 
-func (l *lab) change(t *testing.T, change func(*operatorv1.ClusterManager)) {
+func (l *lab) change(t testing.TB, change func(*operatorv1.ClusterManager)) {
 	t.Helper()
 	cm := l.get(t)
 	before := cm.DeepCopy()
@@ -266,13 +199,13 @@ func (l *lab) change(t *testing.T, change func(*operatorv1.ClusterManager)) {
 }
 
 // pass makes one pass.
-func (l *lab) pass(t *testing.T) (ctrl.Result, error) {
+func (l *lab) pass(t testing.TB) (ctrl.Result, error) {
 	t.Helper()
 	return l.controller.Reconcile(t.Context(), l.get(t))
 }
 
 // settle makes passes and rolls the Deployments out until the hub is installed.
-func (l *lab) settle(t *testing.T) {
+func (l *lab) settle(t testing.TB) {
 	t.Helper()
 	for range passesMax {
 		if _, err := l.pass(t); err != nil {
@@ -289,27 +222,22 @@ func (l *lab) settle(t *testing.T) {
 
 // rollOut does what the controller manager does for Deployments and returns how
 // many it changed.
-func (l *lab) rollOut(t *testing.T) int {
+func (l *lab) rollOut(t testing.TB) int {
 	t.Helper()
 	changed := 0
 	for _, d := range l.deployments(t) {
-		want := appsv1.DeploymentStatus{
-			ObservedGeneration: d.Generation, Replicas: *d.Spec.Replicas, UpdatedReplicas: *d.Spec.Replicas,
-			ReadyReplicas: *d.Spec.Replicas, AvailableReplicas: *d.Spec.Replicas,
-		}
-		if d.Status.ObservedGeneration == want.ObservedGeneration && d.Status.AvailableReplicas == want.AvailableReplicas {
+		if d.Status.ObservedGeneration == d.Generation && d.Status.AvailableReplicas == *d.Spec.Replicas {
 			continue
 		}
-		d.Status = want
 		changed++
-		if err := l.client.Status().Update(t.Context(), &d); err != nil && !apierrors.IsConflict(err) {
+		if err := cluster.RollOutDeployment(t.Context(), l.client, &d); err != nil && !apierrors.IsConflict(err) {
 			t.Fatalf("rolling out %q: %v", d.Name, err)
 		}
 	}
 	return changed
 }
 
-func (l *lab) deployments(t *testing.T) map[string]appsv1.Deployment {
+func (l *lab) deployments(t testing.TB) map[string]appsv1.Deployment {
 	t.Helper()
 	list := &appsv1.DeploymentList{}
 	if err := l.client.List(t.Context(), list, client.InNamespace(l.namespace)); err != nil {
@@ -322,22 +250,13 @@ func (l *lab) deployments(t *testing.T) map[string]appsv1.Deployment {
 	return found
 }
 
-func (l *lab) condition(t *testing.T, conditionType string) metav1.Condition {
+func (l *lab) condition(t testing.TB, conditionType string) metav1.Condition {
 	t.Helper()
 	condition := meta.FindStatusCondition(l.get(t).Status.Conditions, conditionType)
 	if condition == nil {
 		return metav1.Condition{}
 	}
 	return *condition
-}
-
-func (l *lab) exists(t *testing.T, object client.Object, name, namespace string) bool {
-	t.Helper()
-	err := l.client.Get(t.Context(), client.ObjectKey{Name: name, Namespace: namespace}, object)
-	if client.IgnoreNotFound(err) != nil {
-		t.Fatalf("reading %T %q: %v", object, name, err)
-	}
-	return err == nil
 }
 
 func eachItem(list client.ObjectList, do func(client.Object)) error {

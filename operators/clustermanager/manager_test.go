@@ -16,6 +16,7 @@ import (
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // eventLimit is how long something may take that a watch brings about, on a
@@ -40,9 +41,7 @@ func TestManagerFollowsWhatItWatches(t *testing.T) {
 
 	service := &corev1.Service{}
 	l.exists(t, service, "cluster-manager-work-webhook", testHubNS)
-	if err := l.client.Delete(t.Context(), service); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, l.client.Delete(t.Context(), service))
 	l.await(t, "a deleted Service is back", func() bool {
 		return l.exists(t, &corev1.Service{}, "cluster-manager-work-webhook", testHubNS)
 	})
@@ -78,9 +77,7 @@ func TestManagerFollowsWhatItWatches(t *testing.T) {
 	connection.Spec = fleetv1alpha1.ClusterConnectionSpec{SyncMode: fleetv1alpha1.SyncModePush, APIEndpoint: "https://member"}
 	l.create(t, connection)
 	l.await(t, "the push agent runs for a Push cluster", pushAgents(1))
-	if err := l.client.Delete(t.Context(), connection); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, l.client.Delete(t.Context(), connection))
 	l.await(t, "the push agent ends with the last Push cluster", pushAgents(0))
 
 	l.change(t, func(cm *operatorv1.ClusterManager) {
@@ -92,21 +89,18 @@ func TestManagerFollowsWhatItWatches(t *testing.T) {
 }
 
 // await waits until the condition holds.
-func (l *lab) await(t *testing.T, what string, holds func() bool) {
+func (l *lab) await(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	l.awaitFor(t, eventLimit, what, holds)
 }
 
-func (l *lab) awaitFor(t *testing.T, limit time.Duration, what string, holds func() bool) {
+func (l *lab) awaitFor(t testing.TB, limit time.Duration, what string, holds func() bool) {
 	t.Helper()
-	for end := time.Now().Add(limit); time.Now().Before(end); <-time.After(gonePause) {
-		if holds() {
-			return
+	expect.EventuallyTrue(t, limit, what, holds, func() string {
+		var told strings.Builder
+		for _, c := range l.get(t).Status.Conditions {
+			fmt.Fprintf(&told, "\n%s %s %s: %.200s", c.Type, c.Status, c.Reason, c.Message)
 		}
-	}
-	var told strings.Builder
-	for _, c := range l.get(t).Status.Conditions {
-		fmt.Fprintf(&told, "\n%s %s %s: %.200s", c.Type, c.Status, c.Reason, c.Message)
-	}
-	t.Fatalf("waited %s in vain: %s; the conditions are%s", limit, what, told.String())
+		return "the conditions are" + told.String()
+	})
 }

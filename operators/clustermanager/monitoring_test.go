@@ -15,10 +15,13 @@ import (
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
-// monitored has the rights of the operator's role, which names its PodMonitors.
-func monitored(t *testing.T, l *lab) {
+// TestPrometheusFindsTheHubIfItAsks has the rights of the operator's role, which names its PodMonitors.
+func TestPrometheusFindsTheHubIfItAsks(t *testing.T) {
+	t.Parallel()
+	l := hubLabs.TakeFixture(t)
 	ask := func(cm *operatorv1.ClusterManager) {
 		cm.Annotations = map[string]string{fleetv1alpha1.AnnotationMonitoring: fleetv1alpha1.MonitoringPodMonitor}
 	}
@@ -46,18 +49,14 @@ func monitored(t *testing.T, l *lab) {
 	ask(hosted)
 	l.create(t, hosted)
 	hosted.Status.Conditions = l.get(t).Status.Conditions
-	if err := l.client.Status().Update(t.Context(), hosted); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, l.client.Status().Update(t.Context(), hosted))
 	l.change(t, func(cm *operatorv1.ClusterManager) { cm.Annotations = nil })
 	l.settle(t)
 	if got := l.condition(t, operatorv1.ConditionMonitored); got.Type != "" {
 		t.Errorf("without the annotation, condition Monitored is %+v", got)
 	}
 	l.expectPodMonitors(t, false, true) // that of the operator is the other's, too
-	if err := l.client.Delete(t.Context(), hosted); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, l.client.Delete(t.Context(), hosted))
 
 	// What the status does not tell of would not be found again.
 	l.change(t, ask)
@@ -73,7 +72,7 @@ func monitored(t *testing.T, l *lab) {
 }
 
 // expectPodMonitors sees whether the PodMonitors of the hub and of the operator are there.
-func (l *lab) expectPodMonitors(t *testing.T, hub, operator bool) {
+func (l *lab) expectPodMonitors(t testing.TB, hub, operator bool) {
 	t.Helper()
 	for _, want := range []struct {
 		namespace, name string

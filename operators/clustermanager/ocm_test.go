@@ -17,12 +17,12 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/yaml"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/testing/cluster"
 	"github.com/capstan-io/capstan/internal/testing/env"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // Files with roles for the account of the operator.
@@ -140,9 +140,7 @@ func TestABindingThatTheOperatorMayNotRelease(t *testing.T) {
 		}
 		return l.client.Create(t.Context(), binding) == nil
 	})
-	if err := l.client.Delete(t.Context(), l.get(t)); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, l.client.Delete(t.Context(), l.get(t)))
 	const rule = "patch managedclustersetbindings.cluster.open-cluster-management.io"
 	l.await(t, "the operator says what it may not do", func() bool {
 		deleting := l.condition(t, operatorv1.ClusterManagerConditionDeleting)
@@ -154,26 +152,24 @@ func TestABindingThatTheOperatorMayNotRelease(t *testing.T) {
 	}})
 	// The operator may wait for what does not end, but not beyond its deadline.
 	l.awaitFor(t, DefaultDeletionDeadline+eventLimit, "the hub is removed", func() bool {
-		l.endNamespace(t.Context(), t)
+		l.endNamespace(t)
 		return !l.exists(t, &operatorv1.ClusterManager{}, testName, "")
 	})
 }
 
 // removed deletes the ClusterManager and waits until it is gone.
-func (l *lab) removed(t *testing.T) {
+func (l *lab) removed(t testing.TB) {
 	t.Helper()
-	if err := l.client.Delete(t.Context(), l.get(t)); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, l.client.Delete(t.Context(), l.get(t)))
 	// The operator may wait for what does not end, but not beyond its deadline.
 	l.awaitFor(t, DefaultDeletionDeadline+eventLimit, "the hub is removed", func() bool {
-		l.endNamespace(t.Context(), t)
+		l.endNamespace(t)
 		return !l.exists(t, &operatorv1.ClusterManager{}, testName, "")
 	})
 }
 
 // installed reports whether the hub is installed as its spec says.
-func (l *lab) installed(t *testing.T) func() bool {
+func (l *lab) installed(t testing.TB) func() bool {
 	return func() bool {
 		l.rollOut(t)
 		return l.condition(t, operatorv1.ClusterManagerConditionApplied).Status == metav1.ConditionTrue &&
@@ -183,7 +179,7 @@ func (l *lab) installed(t *testing.T) func() bool {
 }
 
 // hasContract checks what OCM's users expect of a hub.
-func (l *lab) hasContract(t *testing.T) {
+func (l *lab) hasContract(t testing.TB) {
 	t.Helper()
 	deployments := l.deployments(t)
 	for _, name := range []string{"registration-controller", "registration-webhook", "work-webhook"} {
@@ -206,43 +202,24 @@ func (l *lab) hasContract(t *testing.T) {
 
 // startAs runs the operator as it runs on a cluster, with an account that has the
 // rules and no others.
-func (l *lab) startAs(t *testing.T, name string, rules []rbacv1.PolicyRule) {
+func (l *lab) startAs(t testing.TB, name string, rules []rbacv1.PolicyRule) {
 	t.Helper()
 	l.allow(t, name, name, rules)
 	env.WaitAllowed(t.Context(), t, l.adminConfig, authorizationv1.SubjectAccessReviewSpec{User: account(name)}, "", rules[0], true)
-	restConfig := rest.CopyConfig(l.adminConfig)
-	restConfig.Impersonate = rest.ImpersonationConfig{UserName: account(name)}
-	l.startManager(t, restConfig)
+	l.startManager(t, cluster.AsUser(l.adminConfig, account(name)))
 }
 
 // startManager runs the operator with its own cache and its watches, and returns
 // what its controller has.
-func (l *lab) startManager(t *testing.T, restConfig *rest.Config) ControllerDeps {
+func (l *lab) startManager(t testing.TB, restConfig *rest.Config) ControllerDeps {
 	t.Helper()
 	cacheOptions, err := OperatorCacheOptions(l.deps.Options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	once := true // one process has one controller of the name, a test binary several
-	mgr, err := ctrl.NewManager(restConfig, ctrl.Options{
-		Scheme: l.client.Scheme(), Cache: cacheOptions, Metrics: metricsserver.Options{BindAddress: "0"},
-		Controller: ctrlconfig.Controller{SkipNameValidation: &once},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
+	mgr := cluster.NewManager(t, restConfig, ctrl.Options{Scheme: l.client.Scheme(), Cache: cacheOptions})
 	deps := l.deps
 	deps.Client, deps.Reader, deps.Clock = mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{}
-	if err := NewClusterManagerController(deps).SetupWithManager(mgr); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(t.Context()) }()
-	t.Cleanup(func() {
-		if err := <-ended; err != nil {
-			t.Errorf("the operator ended with %v", err)
-		}
-	})
+	expect.NoError(t, NewClusterManagerController(deps).SetupWithManager(mgr))
+	cluster.RunManager(t, mgr)
 	return deps
 }
 
@@ -250,7 +227,7 @@ func (l *lab) startManager(t *testing.T, restConfig *rest.Config) ControllerDeps
 func account(name string) string { return "operator:" + name }
 
 // allow gives the account a ClusterRole.
-func (l *lab) allow(t *testing.T, name, clusterRole string, rules []rbacv1.PolicyRule) {
+func (l *lab) allow(t testing.TB, name, clusterRole string, rules []rbacv1.PolicyRule) {
 	t.Helper()
 	l.create(t,
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: clusterRole}, Rules: rules},
@@ -262,12 +239,10 @@ func (l *lab) allow(t *testing.T, name, clusterRole string, rules []rbacv1.Polic
 }
 
 // role reads a ClusterRole from a file.
-func role(t *testing.T, file string) *rbacv1.ClusterRole {
+func role(t testing.TB, file string) *rbacv1.ClusterRole {
 	t.Helper()
 	content, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	read := &rbacv1.ClusterRole{}
 	if err := yaml.UnmarshalStrict([]byte(strings.Split(string(content), "\n---")[0]), read); err != nil {
 		t.Fatalf("reading %s: %v", file, err)

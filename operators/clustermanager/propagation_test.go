@@ -18,6 +18,7 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/operator/fence"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
 )
 
@@ -28,7 +29,9 @@ func propagating(cm *operatorv1.ClusterManager) {
 	}}
 }
 
-func propagation(t *testing.T, l *lab) {
+func TestPropagationBringsItsDefinitions(t *testing.T) {
+	t.Parallel()
+	l := hubLabs.TakeFixture(t)
 	l.hub(t, nil)
 	l.settle(t)
 	admission := func(want bool) {
@@ -97,7 +100,7 @@ func ofPropagation() map[client.Object]client.ObjectKey {
 }
 
 // propagator looks for the controller with its ClusterRole, whose rules are its own.
-func propagator(t *testing.T, l *lab) {
+func propagator(t testing.TB, l *lab) {
 	t.Helper()
 	for object, key := range ofPropagation() {
 		if !l.exists(t, object, key.Name, key.Namespace) {
@@ -112,9 +115,7 @@ func propagator(t *testing.T, l *lab) {
 		t.Error("the ClusterRole has no fence")
 	}
 	operator, err := client.New(l.restConfig, client.Options{Scheme: l.client.Scheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if err := operator.Delete(t.Context(), fence.TemplatesFence{}.FencePolicy(), client.DryRunAll); !apierrors.IsForbidden(err) {
 		t.Errorf("the operator moves the fence: %v", err)
 	}
@@ -126,9 +127,7 @@ func propagator(t *testing.T, l *lab) {
 	role.Rules = []rbacv1.PolicyRule{{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get"}}}
 	role.Labels["example.com/more"] = "x"
 	delete(role.Labels, operatorv1.LabelCreatedByClusterManager)
-	if err := l.client.Update(t.Context(), role); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, l.client.Update(t.Context(), role))
 	l.settle(t)
 	now := &rbacv1.ClusterRole{}
 	l.exists(t, now, role.Name, "")
@@ -138,14 +137,12 @@ func propagator(t *testing.T, l *lab) {
 }
 
 // checkForeignPolicies has a definition that is there already and is somebody else's.
-func foreignPolicies(t *testing.T, l *lab) {
+func foreignPolicies(t testing.TB, l *lab) {
 	t.Helper()
 	foreign := &apiextensionsv1.CustomResourceDefinition{}
 	l.exists(t, foreign, l.deps.Propagation[0].Name, "")
 	foreign.Labels = map[string]string{"app": "karmada"}
-	if err := l.client.Update(t.Context(), foreign); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, l.client.Update(t.Context(), foreign))
 	l.change(t, propagating)
 	if _, err := l.pass(t); err != nil {
 		t.Fatal(err)

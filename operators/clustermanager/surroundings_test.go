@@ -25,10 +25,13 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/server/certs"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
 )
 
-func pullSecret(t *testing.T, l *lab) {
+func TestPullSecretIsCopiedAndFollowed(t *testing.T) {
+	t.Parallel()
+	l := hubLabs.TakeFixture(t)
 	source := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: operatorv1.DefaultOperatorNamespace, Name: operatorv1.ImagePullSecret},
 		Type:       corev1.SecretTypeDockerConfigJson,
@@ -43,9 +46,7 @@ func pullSecret(t *testing.T, l *lab) {
 	if got := l.deployments(t)["cluster-manager-work-webhook"].Spec.Template.Spec.ImagePullSecrets; len(got) != 1 {
 		t.Errorf("pods pull with %v", got)
 	}
-	if err := l.client.Delete(t.Context(), source); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, l.client.Delete(t.Context(), source))
 	l.settle(t)
 	if l.exists(t, &corev1.Secret{}, operatorv1.ImagePullSecret, testHubNS) {
 		t.Error("the copy outlives the pull secret")
@@ -55,7 +56,9 @@ func pullSecret(t *testing.T, l *lab) {
 	}
 }
 
-func second(t *testing.T, l *lab) {
+func TestSecondClusterManagerWaits(t *testing.T) {
+	t.Parallel()
+	l := hubLabs.TakeFixture(t)
 	l.hub(t, nil)
 	l.settle(t)
 	other := &operatorv1.ClusterManager{ObjectMeta: metav1.ObjectMeta{Name: "zweiter"}}
@@ -63,23 +66,19 @@ func second(t *testing.T, l *lab) {
 	if _, err := l.controller.Reconcile(t.Context(), other.DeepCopy()); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.client.Get(t.Context(), client.ObjectKeyFromObject(other), other); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, l.client.Get(t.Context(), client.ObjectKeyFromObject(other), other))
 	applied := other.Status.Conditions[slices.IndexFunc(other.Status.Conditions, func(c metav1.Condition) bool { return c.Type == "Applied" })]
 	if applied.Reason != "AnotherClusterManager" || !strings.Contains(applied.Message, testName) {
 		t.Errorf("Applied is %+v", applied)
 	}
 	other.Finalizers = nil
-	if err := l.client.Update(t.Context(), other); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.client.Delete(t.Context(), other); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, l.client.Update(t.Context(), other))
+	expect.NoError(t, l.client.Delete(t.Context(), other))
 }
 
-func tlsProfile(t *testing.T, l *lab) {
+func TestTLSProfileReachesComponents(t *testing.T) {
+	t.Parallel()
+	l := hubLabs.TakeFixture(t)
 	profile := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: operatorv1.DefaultOperatorNamespace, Name: TLSProfile},
 		Data:       map[string]string{"minTLSVersion": "VersionTLS13"},
@@ -94,29 +93,25 @@ func tlsProfile(t *testing.T, l *lab) {
 		}
 	}
 	profile.Data["minTLSVersion"] = "SSLv3"
-	if err := l.client.Update(t.Context(), profile); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, l.client.Update(t.Context(), profile))
 	if _, err := l.pass(t); !errors.Is(err, reconcile.TerminalError(nil)) {
 		t.Errorf("the pass ended with %v", err)
 	}
 	if got := l.condition(t, operatorv1.ClusterManagerConditionApplied); !strings.Contains(got.Message, "SSLv3") {
 		t.Errorf("Applied is %+v", got)
 	}
-	if err := l.client.Delete(t.Context(), profile); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, l.client.Delete(t.Context(), profile))
 	l.settle(t)
 }
 
-func lostCertificate(t *testing.T, l *lab) {
+func TestLostCertificateIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	l := hubLabs.TakeFixture(t)
 	l.hub(t, nil)
 	l.settle(t)
 	secret := &corev1.Secret{}
 	l.exists(t, secret, operatorv1.WorkWebhookServingCertSecret, testHubNS)
-	if err := l.client.Delete(t.Context(), secret); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, l.client.Delete(t.Context(), secret))
 	l.clock.SetTime(l.clock.Now().Add(2 * certs.TrustDelay))
 	l.settle(t)
 	if !l.exists(t, secret, operatorv1.WorkWebhookServingCertSecret, testHubNS) {
@@ -125,9 +120,7 @@ func lostCertificate(t *testing.T, l *lab) {
 	hooks := &admissionv1.ValidatingWebhookConfiguration{}
 	l.exists(t, hooks, "manifestworkvalidators.admission.work.open-cluster-management.io", "")
 	pair, err := certs.ParsePair(secret.Data["tls.crt"], secret.Data["tls.key"])
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	trusted := certs.ParseBundle(hooks.Webhooks[0].ClientConfig.CABundle)
 	if len(trusted) != 1 || pair.Certificate.CheckSignatureFrom(trusted[0]) != nil {
 		t.Error("API servers do not trust the new certificate")
@@ -137,7 +130,9 @@ func lostCertificate(t *testing.T, l *lab) {
 	}
 }
 
-func bootstrap(t *testing.T, l *lab) {
+func TestBootstrapIdentityReadsNamedConfigMaps(t *testing.T) {
+	t.Parallel()
+	l := hubLabs.TakeFixture(t)
 	l.hub(t, func(cm *operatorv1.ClusterManager) {
 		cm.Spec.RegistrationConfiguration = &operatorv1.RegistrationHubConfiguration{FeatureGates: []operatorv1.FeatureGate{
 			{Feature: "StrictBootstrap", Mode: operatorv1.FeatureGateModeEnable},
@@ -162,7 +157,9 @@ func bootstrap(t *testing.T, l *lab) {
 	}
 }
 
-func failure(t *testing.T, l *lab) {
+func TestFailureKeepsWhatIsKnownAndIsToldByReason(t *testing.T) {
+	t.Parallel()
+	l := hubLabs.TakeFixture(t)
 	l.hub(t, nil)
 	l.settle(t)
 	related := len(l.get(t).Status.RelatedResources)
@@ -180,9 +177,11 @@ func failure(t *testing.T, l *lab) {
 	l.settle(t)
 }
 
-// limitOfWorks says what works may take up, and then what is no number of bytes: the program that
+// TestRoomOfWorksReachesController says what works may take up, and then what is no number of bytes: the program that
 // writes works keeps the one before.
-func limitOfWorks(t *testing.T, l *lab) {
+func TestRoomOfWorksReachesController(t *testing.T) {
+	t.Parallel()
+	l := hubLabs.TakeFixture(t)
 	const program = "cluster-manager-work-controller"
 	l.hub(t, func(cm *operatorv1.ClusterManager) {
 		cm.Annotations = map[string]string{fleetv1alpha1.AnnotationSharedWorkBytesMax: "4Gi"}
@@ -211,7 +210,7 @@ func limitOfWorks(t *testing.T, l *lab) {
 }
 
 // hasRoomForWorks looks at what a program is told about the room of works.
-func (l *lab) hasRoomForWorks(t *testing.T, program string, want ...string) {
+func (l *lab) hasRoomForWorks(t testing.TB, program string, want ...string) {
 	t.Helper()
 	args := l.deployments(t)[program].Spec.Template.Spec.Containers[0].Args
 	if limits := slices.DeleteFunc(args, func(arg string) bool { return !strings.HasPrefix(arg, "--shared-work-bytes-max") }); !slices.Equal(limits, want) {
@@ -219,8 +218,10 @@ func (l *lab) hasRoomForWorks(t *testing.T, program string, want ...string) {
 	}
 }
 
-// limitOfAgents says which labels agents may change, and then what is no label.
-func limitOfAgents(t *testing.T, l *lab) {
+// TestLabelsOfAgentsReachController says which labels agents may change, and then what is no label.
+func TestLabelsOfAgentsReachController(t *testing.T) {
+	t.Parallel()
+	l := hubLabs.TakeFixture(t)
 	l.hub(t, func(cm *operatorv1.ClusterManager) {
 		cm.Annotations = map[string]string{fleetv1alpha1.AnnotationAgentLabels: "env, example.com/*"}
 	})
@@ -267,12 +268,10 @@ func limitOfAgents(t *testing.T, l *lab) {
 
 // answersFirst asks the API server where it puts requests: the answer names the
 // FlowSchema.
-func (l *lab) answersFirst(t *testing.T) {
+func (l *lab) answersFirst(t testing.TB) {
 	t.Helper()
 	server, _, err := rest.DefaultServerUrlFor(l.adminConfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	const lease, review = "/apis/coordination.k8s.io/v1/namespaces/cluster1/leases", "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 	for what, c := range map[string]struct {
 		user, group, method, path string
@@ -291,31 +290,25 @@ func (l *lab) answersFirst(t *testing.T) {
 			as.Impersonate.Groups = append(as.Impersonate.Groups, c.group)
 		}
 		transport, err := rest.TransportFor(as)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		l.await(t, what+" is put under "+c.want, func() bool {
 			schema := &flowcontrolv1.FlowSchema{}
-			if err := l.client.Get(t.Context(), client.ObjectKey{Name: c.want}, schema); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, l.client.Get(t.Context(), client.ObjectKey{Name: c.want}, schema))
 			request, err := http.NewRequestWithContext(t.Context(), c.method, server.JoinPath(c.path).String(), http.NoBody)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			response, err := transport.RoundTrip(request)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			defer response.Body.Close() //nolint:errcheck // nothing can be done about it
 			return response.Header.Get(flowcontrolv1.ResponseHeaderMatchedFlowSchemaUID) == string(schema.UID)
 		})
 	}
 }
 
-// limitOfClusters sets the limit of clusters that wait for acceptance, and then
+// TestLimitOfUnacceptedClustersReachesWebhook sets the limit of clusters that wait for acceptance, and then
 // one that is no number: what runs keeps the one before.
-func limitOfClusters(t *testing.T, l *lab) {
+func TestLimitOfUnacceptedClustersReachesWebhook(t *testing.T) {
+	t.Parallel()
+	l := hubLabs.TakeFixture(t)
 	l.hub(t, func(cm *operatorv1.ClusterManager) {
 		cm.Annotations = map[string]string{operatorv1.AnnotationMaxUnacceptedClusters: "50"}
 	})

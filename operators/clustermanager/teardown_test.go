@@ -17,25 +17,12 @@ import (
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 	"github.com/capstan-io/capstan/operators/clustermanager/teardown"
 )
 
-func TestRemovalOfAHubWithJoinedClusters(t *testing.T) {
-	t.Parallel()
-	l := newLab(t)
-	for name, test := range map[string]func(*testing.T, *lab){
-		"SaysWhatTheyLoseAndWaits":    saysWhatIsLost,
-		"IsToldInTimeToKeepTheWorks":  keepsWorksInTime,
-		"KeepsWorksOfAnyDeleteOption": keepsWorks,
-		"KeepsWorksOfReplicaSets":     keepsTemplates,
-		"KeepsWorksOfBindings":        keepsBindings,
-	} {
-		t.Run(name, func(t *testing.T) { test(t, l) })
-	}
-}
-
 // joined makes a cluster with a work, whose agent has joined.
-func (l *lab) joined(t *testing.T, name string) {
+func (l *lab) joined(t testing.TB, name string) {
 	t.Helper()
 	l.cluster(t, name, true)
 	mc := &clusterv1.ManagedCluster{}
@@ -44,28 +31,24 @@ func (l *lab) joined(t *testing.T, name string) {
 		Type: clusterv1.ManagedClusterConditionJoined, Status: metav1.ConditionTrue, Reason: clusterv1.ManagedClusterReasonJoined,
 		LastTransitionTime: metav1.Now(),
 	})
-	if err := l.client.Status().Update(t.Context(), mc); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, l.client.Status().Update(t.Context(), mc))
 }
 
 // startRemoval deletes the ClusterManager and makes a pass.
-func (l *lab) startRemoval(t *testing.T) {
+func (l *lab) startRemoval(t testing.TB) {
 	t.Helper()
-	if err := l.client.Delete(t.Context(), l.get(t)); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, l.client.Delete(t.Context(), l.get(t)))
 	l.onePass(t)
 }
 
-func (l *lab) onePass(t *testing.T) {
+func (l *lab) onePass(t testing.TB) {
 	t.Helper()
 	if _, err := l.pass(t); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (l *lab) work(t *testing.T, cluster string) *workv1.ManifestWork {
+func (l *lab) work(t testing.TB, cluster string) *workv1.ManifestWork {
 	t.Helper()
 	work := &workv1.ManifestWork{}
 	if !l.exists(t, work, "work", cluster) {
@@ -75,7 +58,7 @@ func (l *lab) work(t *testing.T, cluster string) *workv1.ManifestWork {
 }
 
 // end lets the removal end: the agents are done.
-func (l *lab) end(t *testing.T, clusters ...string) {
+func (l *lab) end(t testing.TB, clusters ...string) {
 	t.Helper()
 	for _, cluster := range clusters {
 		l.freeWork(t.Context(), t, cluster)
@@ -85,12 +68,14 @@ func (l *lab) end(t *testing.T, clusters ...string) {
 	}
 }
 
-func (l *lab) annotate(t *testing.T, key, value string) {
+func (l *lab) annotate(t testing.TB, key, value string) {
 	t.Helper()
 	l.change(t, func(cm *operatorv1.ClusterManager) { metav1.SetMetaDataAnnotation(&cm.ObjectMeta, key, value) })
 }
 
-func saysWhatIsLost(t *testing.T, l *lab) {
+func TestRemovalOfJoinedClustersSaysWhatTheyLoseAndWaits(t *testing.T) {
+	t.Parallel()
+	l := teardownLabs.TakeFixture(t)
 	l.ready(t, nil)
 	l.joined(t, "east")
 	l.joined(t, "west")
@@ -137,7 +122,9 @@ func (l *lab) warnings() int {
 	return count
 }
 
-func keepsWorksInTime(t *testing.T, l *lab) {
+func TestRemovalOfJoinedClustersIsToldInTimeToKeepTheWorks(t *testing.T) {
+	t.Parallel()
+	l := teardownLabs.TakeFixture(t)
 	l.ready(t, nil)
 	l.joined(t, "east")
 	l.startRemoval(t)
@@ -149,7 +136,9 @@ func keepsWorksInTime(t *testing.T, l *lab) {
 	l.end(t, "east")
 }
 
-func keepsWorks(t *testing.T, l *lab) {
+func TestRemovalOfJoinedClustersKeepsWorksOfAnyDeleteOption(t *testing.T) {
+	t.Parallel()
+	l := teardownLabs.TakeFixture(t)
 	options := map[string]*workv1.DeleteOption{
 		"east": nil,
 		"west": {PropagationPolicy: workv1.DeletePropagationPolicyForeground},
@@ -164,14 +153,10 @@ func keepsWorks(t *testing.T, l *lab) {
 		l.joined(t, cluster)
 		work := l.work(t, cluster)
 		work.Spec.DeleteOption = option
-		if err := l.client.Update(t.Context(), work); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, l.client.Update(t.Context(), work))
 	}
 	l.joined(t, "north")
-	if err := l.client.Delete(t.Context(), l.work(t, "north")); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, l.client.Delete(t.Context(), l.work(t, "north")))
 	l.startRemoval(t)
 	for cluster := range options {
 		option := l.work(t, cluster).Spec.DeleteOption
@@ -185,9 +170,11 @@ func keepsWorks(t *testing.T, l *lab) {
 	l.end(t, "east", "west", "south", "north")
 }
 
-// keepsBindings is about works that bindings make, whose controller would undo it
+// TestRemovalOfJoinedClustersKeepsWorksOfBindings is about works that bindings make, whose controller would undo it
 // as well.
-func keepsBindings(t *testing.T, l *lab) {
+func TestRemovalOfJoinedClustersKeepsWorksOfBindings(t *testing.T) {
+	t.Parallel()
+	l := teardownLabs.TakeFixture(t)
 	l.ready(t, func(cm *operatorv1.ClusterManager) {
 		propagating(cm)
 		cm.Annotations = map[string]string{operatorv1.AnnotationKeepWorks: "true"}
@@ -225,8 +212,10 @@ func keepsBindings(t *testing.T, l *lab) {
 	l.end(t, "east")
 }
 
-// keepsTemplates is about works whose controller would undo what is done to them.
-func keepsTemplates(t *testing.T, l *lab) {
+// TestRemovalOfJoinedClustersKeepsWorksOfReplicaSets is about works whose controller would undo what is done to them.
+func TestRemovalOfJoinedClustersKeepsWorksOfReplicaSets(t *testing.T) {
+	t.Parallel()
+	l := teardownLabs.TakeFixture(t)
 	l.ready(t, func(cm *operatorv1.ClusterManager) {
 		cm.Annotations = map[string]string{operatorv1.AnnotationKeepWorks: "true"}
 	})
@@ -263,8 +252,6 @@ func keepsTemplates(t *testing.T, l *lab) {
 		t.Errorf("want the replica set deleted before the work, got %v and %v", set.DeletionTimestamp, work.DeletionTimestamp)
 	}
 	set.Finalizers = nil
-	if err := l.client.Update(t.Context(), set); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, l.client.Update(t.Context(), set))
 	l.end(t, "east")
 }

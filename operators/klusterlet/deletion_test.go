@@ -22,6 +22,7 @@ import (
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/registration/handover"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
 )
 
@@ -44,9 +45,7 @@ func (h *harness) reconcileDeleted(name string) {
 			h.empty()
 			return
 		}
-		if err != nil {
-			h.t.Fatal(err)
-		}
+		expect.NoError(h.t, err)
 		if _, err := h.c.Reconcile(h.t.Context(), klusterlet); err != nil {
 			h.t.Fatal(err)
 		}
@@ -60,9 +59,7 @@ func (h *harness) reconcileDeleted(name string) {
 func (h *harness) empty() {
 	h.t.Helper()
 	list := &corev1.NamespaceList{}
-	if err := h.admin.List(h.t.Context(), list); err != nil {
-		h.t.Fatal(err)
-	}
+	expect.NoError(h.t, h.admin.List(h.t.Context(), list))
 	for i := range list.Items {
 		namespace := &list.Items[i]
 		if namespace.DeletionTimestamp.IsZero() {
@@ -72,9 +69,7 @@ func (h *harness) empty() {
 			&appsv1.Deployment{}, &corev1.Pod{}, &corev1.Secret{}, &corev1.ConfigMap{}, &corev1.ServiceAccount{},
 			&rbacv1.Role{}, &rbacv1.RoleBinding{}, &networkingv1.NetworkPolicy{},
 		} {
-			if err := h.admin.DeleteAllOf(h.t.Context(), kind, client.InNamespace(namespace.Name), client.GracePeriodSeconds(0)); err != nil {
-				h.t.Fatal(err)
-			}
+			expect.NoError(h.t, h.admin.DeleteAllOf(h.t.Context(), kind, client.InNamespace(namespace.Name), client.GracePeriodSeconds(0)))
 		}
 		namespace.Spec.Finalizers = nil
 		if err := h.admin.SubResource("finalize").Update(h.t.Context(), namespace); client.IgnoreNotFound(err) != nil {
@@ -91,9 +86,7 @@ func (h *harness) marked(labels map[string]string) []string {
 		&appsv1.DeploymentList{}, &corev1.ServiceAccountList{}, &networkingv1.NetworkPolicyList{},
 		&rbacv1.RoleList{}, &rbacv1.RoleBindingList{}, &rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{},
 	} {
-		if err := h.admin.List(h.t.Context(), list, client.MatchingLabels(labels)); err != nil {
-			h.t.Fatal(err)
-		}
+		expect.NoError(h.t, h.admin.List(h.t.Context(), list, client.MatchingLabels(labels)))
 		if n := meta.LenList(list); n > 0 {
 			found = append(found, fmt.Sprintf("%d of %T", n, list))
 		}
@@ -101,48 +94,49 @@ func (h *harness) marked(labels map[string]string) []string {
 	return found
 }
 
-func testDeletion(t *testing.T, h *harness) {
-	// Whoever joins a cluster makes it, for the bootstrap secret: it goes all the same, as with OCM.
-	h.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: agentNamespace}})
-	h.klusterlet("klusterlet", func(k *operatorv1.Klusterlet) {
-		k.Spec.RegistrationConfiguration = &operatorv1.RegistrationConfiguration{
-			FeatureGates: []operatorv1.FeatureGate{{Feature: "NetworkPolicies", Mode: operatorv1.FeatureGateModeEnable}},
+func TestRemovalTakesEverythingWithoutTheHub(t *testing.T) {
+	t.Parallel()
+	underBothRoles(t, func(t *testing.T, h *harness) {
+		// Whoever joins a cluster makes it, for the bootstrap secret: it goes all the same, as with OCM.
+		h.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: agentNamespace}})
+		h.klusterlet("klusterlet", func(k *operatorv1.Klusterlet) {
+			k.Spec.RegistrationConfiguration = &operatorv1.RegistrationConfiguration{
+				FeatureGates: []operatorv1.FeatureGate{{Feature: "NetworkPolicies", Mode: operatorv1.FeatureGateModeEnable}},
+			}
+		})
+		h.reconcile("klusterlet")
+		// The hub is down: nothing listens where the secrets lead to.
+		for _, name := range []string{operatorv1.BootstrapHubKubeConfigSecret, operatorv1.HubKubeConfigSecret} {
+			h.secret(agentNamespace, name, map[string][]byte{"kubeconfig": h.kubeconfig("nobody", unknownHub), "cluster-name": []byte("cluster1")})
 		}
+		h.reconcile("klusterlet")
+		h.runPod("klusterlet", manifests.RegistrationApp, corev1.ContainerState{Running: &corev1.ContainerStateRunning{}})
+		own := h.appliedWork("own", string(h.get("klusterlet").UID))
+		foreign := h.appliedWork("foreign", "another-agent")
+		h.delete("klusterlet")
+
+		result := h.reconcile("klusterlet")
+		if h.exists(&appsv1.Deployment{}, agentNamespace, "klusterlet-registration-agent") {
+			t.Error("the Deployment of the agent is left")
+		}
+		if result.RequeueAfter != podsGonePoll || !h.exists(&workv1.AppliedManifestWork{}, "", own) {
+			t.Errorf("the works are removed while a pod of the agent still runs (next pass after %s)", result.RequeueAfter)
+		}
+		expect.NoError(t, h.admin.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: agentNamespace, Name: manifests.RegistrationApp}}, client.GracePeriodSeconds(0)))
+		h.reconcile("klusterlet")
+		h.empty()
+
+		if h.exists(&operatorv1.Klusterlet{}, "", "klusterlet") {
+			t.Error("the Klusterlet is left")
+		}
+		if err := h.admin.Get(t.Context(), types.NamespacedName{Name: own}, &workv1.AppliedManifestWork{}); !apierrors.IsNotFound(err) {
+			t.Errorf("the AppliedManifestWork of the agent is left: %v", err)
+		}
+		if work := (&workv1.AppliedManifestWork{}); !h.exists(work, "", foreign) || len(work.Finalizers) != 1 {
+			t.Errorf("the AppliedManifestWork of another agent was touched: %v", work.Finalizers)
+		}
+		h.expectRemoved("klusterlet")
 	})
-	h.reconcile("klusterlet")
-	// The hub is down: nothing listens where the secrets lead to.
-	for _, name := range []string{operatorv1.BootstrapHubKubeConfigSecret, operatorv1.HubKubeConfigSecret} {
-		h.secret(agentNamespace, name, map[string][]byte{"kubeconfig": h.kubeconfig("nobody", unknownHub), "cluster-name": []byte("cluster1")})
-	}
-	h.reconcile("klusterlet")
-	h.runPod("klusterlet", manifests.RegistrationApp, corev1.ContainerState{Running: &corev1.ContainerStateRunning{}})
-	own := h.appliedWork("own", string(h.get("klusterlet").UID))
-	foreign := h.appliedWork("foreign", "another-agent")
-	h.delete("klusterlet")
-
-	result := h.reconcile("klusterlet")
-	if h.exists(&appsv1.Deployment{}, agentNamespace, "klusterlet-registration-agent") {
-		t.Error("the Deployment of the agent is left")
-	}
-	if result.RequeueAfter != podsGonePoll || !h.exists(&workv1.AppliedManifestWork{}, "", own) {
-		t.Errorf("the works are removed while a pod of the agent still runs (next pass after %s)", result.RequeueAfter)
-	}
-	if err := h.admin.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: agentNamespace, Name: manifests.RegistrationApp}}, client.GracePeriodSeconds(0)); err != nil {
-		t.Fatal(err)
-	}
-	h.reconcile("klusterlet")
-	h.empty()
-
-	if h.exists(&operatorv1.Klusterlet{}, "", "klusterlet") {
-		t.Error("the Klusterlet is left")
-	}
-	if err := h.admin.Get(t.Context(), types.NamespacedName{Name: own}, &workv1.AppliedManifestWork{}); !apierrors.IsNotFound(err) {
-		t.Errorf("the AppliedManifestWork of the agent is left: %v", err)
-	}
-	if work := (&workv1.AppliedManifestWork{}); !h.exists(work, "", foreign) || len(work.Finalizers) != 1 {
-		t.Errorf("the AppliedManifestWork of another agent was touched: %v", work.Finalizers)
-	}
-	h.expectRemoved("klusterlet")
 }
 
 // expectRemoved sees that nothing is left of the Klusterlet, which was the last
@@ -184,9 +178,11 @@ func (h *harness) appliedWork(name, agent string) string {
 	}
 }
 
-// testDeletionWhileAnotherAgentTakesOver is about a Klusterlet that goes before its
+// TestRemovalKeepsWhatAnotherAgentTakesOver is about a Klusterlet that goes before its
 // successor has taken over everything, and one whose cluster came back to it.
-func testDeletionWhileAnotherAgentTakesOver(t *testing.T, h *harness) {
+func TestRemovalKeepsWhatAnotherAgentTakesOver(t *testing.T) {
+	t.Parallel()
+	h := takeOperator(t)
 	for name, c := range map[string]struct {
 		turns [][2]string // an agent takes the place of another
 		stays bool
@@ -219,13 +215,13 @@ func testDeletionWhileAnotherAgentTakesOver(t *testing.T, h *harness) {
 		if stays != c.stays {
 			t.Errorf("%s takes over: the AppliedManifestWork stays with its finalizer: %t, want %t", name, stays, c.stays)
 		}
-		if err := h.admin.Delete(t.Context(), mark); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, h.admin.Delete(t.Context(), mark))
 	}
 }
 
-func testLastKlusterlet(t *testing.T, h *harness) {
+func TestRemovalKeepsWhatIsSharedUntilTheLastKlusterletGoes(t *testing.T) {
+	t.Parallel()
+	h := takeOperator(t)
 	h.klusterlet("klusterlet")
 	h.klusterlet("other", func(k *operatorv1.Klusterlet) { k.Spec.Namespace = "open-cluster-management-agent-other" })
 	h.reconcile("klusterlet")

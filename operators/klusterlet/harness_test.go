@@ -4,24 +4,18 @@
 package klusterlet
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -34,7 +28,10 @@ import (
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/config"
+	"github.com/capstan-io/capstan/internal/testing/build"
+	"github.com/capstan-io/capstan/internal/testing/cluster"
 	"github.com/capstan-io/capstan/internal/testing/env"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 	"github.com/capstan-io/capstan/operators/klusterlet/hubprobe"
 )
 
@@ -51,7 +48,7 @@ const (
 // harness is an operator on a member with a real API server, which is the hub,
 // too. The operator has its own role and nothing more.
 type harness struct {
-	t *testing.T
+	t testing.TB
 	// admin is the client of the cluster's administrator.
 	admin    client.Client
 	env      *envtest.Environment
@@ -64,17 +61,32 @@ type harness struct {
 	clock    *clocktesting.FakeClock
 }
 
-func start(t *testing.T) *harness {
+// operators are operators with their own role, for tests that need a fresh Klusterlet only.
+var operators = env.NewFixtures(servers, start)
+
+// takeOperator returns an operator that cleans up when the test ends.
+func takeOperator(t *testing.T) *harness {
+	t.Helper()
+	h := *operators.TakeFixture(t)
+	h.t = t
+	h.clock.SetTime(time.Now()) // that of the API server
+	env.WhenDone(t, func(t testing.TB) {
+		done := h
+		done.t = t
+		done.clean()
+	})
+	return &h
+}
+
+func start(t testing.TB) *harness {
 	t.Helper()
 	rules, _, err := config.Rules(config.Klusterlet)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return startGranted(t, rules)
 }
 
 // startGranted is start of an operator that has been given another role.
-func startGranted(t *testing.T, granted []rbacv1.PolicyRule) *harness {
+func startGranted(t testing.TB, granted []rbacv1.PolicyRule) *harness {
 	t.Helper()
 	environment, config := servers.Start(t, func(e *envtest.Environment) {
 		e.CRDInstallOptions.Paths = []string{"../../config/crd/operator.open-cluster-management.io_klusterlets.yaml"}
@@ -87,14 +99,10 @@ func startGranted(t *testing.T, granted []rbacv1.PolicyRule) *harness {
 	h.admin = h.client(config)
 	h.grant(operatorUser, granted)
 	user, err := environment.AddUser(envtest.User{Name: operatorUser}, config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	restricted := h.client(user.Config())
 	rules, err := LoadAgentRules()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	h.c = NewKlusterletController(ControllerDeps{
 		Client: restricted, Live: restricted, Secrets: restricted, Results: h.results, Rules: rules,
 		Events: h.recorder, Clock: h.clock,
@@ -112,43 +120,23 @@ func startGranted(t *testing.T, granted []rbacv1.PolicyRule) *harness {
 
 func (h *harness) client(config *rest.Config) client.Client {
 	h.t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, operatorv1.AddToScheme, workv1.AddToScheme,
-	} {
-		if err := add(scheme); err != nil {
-			h.t.Fatal(err)
-		}
-	}
-	config = rest.CopyConfig(config)
-	config.QPS = -1
-	c, err := client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	return c
+	return cluster.NewClient(h.t, config, apiextensionsv1.AddToScheme, operatorv1.AddToScheme, workv1.AddToScheme)
 }
 
 // grant allows the user what the rules say, on the hub as on the member, until
 // the test ends.
 func (h *harness) grant(user string, rules []rbacv1.PolicyRule) {
 	h.t.Helper()
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: rules}
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: user},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
-	}
+	role, binding := build.ClusterRole(user, rules...), build.ClusterRoleBinding(user, user, build.UserSubject(user))
 	h.create(role)
 	h.create(binding)
-	who := authorizationv1.SubjectAccessReviewSpec{User: user}
-	env.WaitAllowed(h.t.Context(), h.t, h.config, who, "", rules[0], true)
-	h.t.Cleanup(func() {
-		ctx := context.Background()
-		if err := errors.Join(h.admin.Delete(ctx, binding), h.admin.Delete(ctx, role)); err != nil {
-			h.t.Error(err)
+	env.WaitAllowed(h.t.Context(), h.t, h.config, env.UserReview(user), "", rules[0], true)
+	env.WhenDone(h.t, func(t testing.TB) {
+		t.Helper()
+		if err := errors.Join(h.admin.Delete(t.Context(), binding), h.admin.Delete(t.Context(), role)); err != nil {
+			t.Error(err)
 		}
-		env.WaitAllowed(ctx, h.t, h.config, who, "", rules[0], false)
+		env.WaitAllowed(t.Context(), t, h.config, env.UserReview(user), "", rules[0], false)
 	})
 }
 
@@ -174,17 +162,13 @@ func (h *harness) update(name string, change func(*operatorv1.Klusterlet)) {
 	h.t.Helper()
 	klusterlet := h.get(name)
 	change(klusterlet)
-	if err := h.admin.Update(h.t.Context(), klusterlet); err != nil {
-		h.t.Fatal(err)
-	}
+	expect.NoError(h.t, h.admin.Update(h.t.Context(), klusterlet))
 }
 
 func (h *harness) get(name string) *operatorv1.Klusterlet {
 	h.t.Helper()
 	klusterlet := &operatorv1.Klusterlet{}
-	if err := h.admin.Get(h.t.Context(), types.NamespacedName{Name: name}, klusterlet); err != nil {
-		h.t.Fatal(err)
-	}
+	expect.NoError(h.t, h.admin.Get(h.t.Context(), types.NamespacedName{Name: name}, klusterlet))
 	return klusterlet
 }
 
@@ -224,26 +208,12 @@ func (h *harness) ask(name string) {
 func (h *harness) expect(name, conditionType string, status metav1.ConditionStatus, reason string) *metav1.Condition {
 	h.t.Helper()
 	klusterlet := h.get(name)
-	got := meta.FindStatusCondition(klusterlet.Status.Conditions, conditionType)
-	if got == nil {
-		h.t.Fatalf("condition %s is missing; there are %+v", conditionType, klusterlet.Status.Conditions)
-	}
-	if got.Status != status || got.Reason != reason {
-		h.t.Errorf("condition %s is %s/%s (%s), want %s/%s", conditionType, got.Status, got.Reason, got.Message, status, reason)
-	}
-	if got.ObservedGeneration != klusterlet.Generation {
-		h.t.Errorf("condition %s is of generation %d, want %d", conditionType, got.ObservedGeneration, klusterlet.Generation)
-	}
-	return got
+	return expect.Condition(h.t, klusterlet.Status.Conditions, klusterlet.Generation, metav1.Condition{Type: conditionType, Status: status, Reason: reason})
 }
 
 func (h *harness) exists(object client.Object, namespace, name string) bool {
 	h.t.Helper()
-	err := h.admin.Get(h.t.Context(), types.NamespacedName{Namespace: namespace, Name: name}, object)
-	if client.IgnoreNotFound(err) != nil {
-		h.t.Fatal(err)
-	}
-	return err == nil && object.GetDeletionTimestamp().IsZero()
+	return cluster.ObjectExists(h.t, h.admin, object, namespace, name) && object.GetDeletionTimestamp().IsZero()
 }
 
 func (h *harness) deployment(namespace, name string) *appsv1.Deployment {
@@ -258,61 +228,21 @@ func (h *harness) deployment(namespace, name string) *appsv1.Deployment {
 // available says in the status of a Deployment that all its pods are.
 func (h *harness) available(namespace, name string) {
 	h.t.Helper()
-	deployment := h.deployment(namespace, name)
-	deployment.Status.ObservedGeneration = deployment.Generation
-	deployment.Status.Replicas = *deployment.Spec.Replicas
-	deployment.Status.AvailableReplicas = *deployment.Spec.Replicas
-	deployment.Status.ReadyReplicas = *deployment.Spec.Replicas
-	if err := h.admin.Status().Update(h.t.Context(), deployment); err != nil {
-		h.t.Fatal(err)
-	}
+	expect.NoError(h.t, cluster.RollOutDeployment(h.t.Context(), h.admin, h.deployment(namespace, name)))
 }
 
 // kubeconfig returns a kubeconfig of the hub for the user, changed by the functions.
 func (h *harness) kubeconfig(user string, change ...func(*clientcmdapi.Cluster, *clientcmdapi.AuthInfo)) []byte {
 	h.t.Helper()
 	added, err := h.env.AddUser(envtest.User{Name: user}, h.config)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	config := added.Config()
-	cluster := &clientcmdapi.Cluster{Server: "https://" + trimScheme(config.Host), CertificateAuthorityData: config.CAData}
-	auth := &clientcmdapi.AuthInfo{ClientCertificateData: config.CertData, ClientKeyData: config.KeyData}
-	for _, f := range change {
-		f(cluster, auth)
-	}
-	encoded, err := clientcmd.Write(clientcmdapi.Config{
-		CurrentContext: "hub",
-		Contexts:       map[string]*clientcmdapi.Context{"hub": {Cluster: "hub", AuthInfo: "user"}},
-		Clusters:       map[string]*clientcmdapi.Cluster{"hub": cluster},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"user": auth},
-	})
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	return encoded
-}
-
-func trimScheme(host string) string {
-	for _, scheme := range []string{"https://", "http://"} {
-		if len(host) > len(scheme) && host[:len(scheme)] == scheme {
-			return host[len(scheme):]
-		}
-	}
-	return host
+	expect.NoError(h.t, err)
+	return cluster.WriteKubeconfig(h.t, added.Config(), change...)
 }
 
 // secret writes a secret, whether it is there or not.
 func (h *harness) secret(namespace, name string, data map[string][]byte) {
 	h.t.Helper()
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: data}
-	err := h.admin.Create(h.t.Context(), secret)
-	if apierrors.IsAlreadyExists(err) {
-		err = h.admin.Update(h.t.Context(), secret)
-	}
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	cluster.PutObject(h.t, h.admin, build.Secret(namespace, name, data))
 }
 
 // hubRules are what the hub allows an accepted cluster.

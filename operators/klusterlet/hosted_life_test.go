@@ -19,10 +19,13 @@ import (
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/operator/remote"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
 )
 
-func testTokenRenewal(t *testing.T, h *hostedHarness) {
+func TestHostedOperatorRenewsTokensLongBeforeTheyExpire(t *testing.T) {
+	t.Parallel()
+	h := takeHosted(t, hostedOperators)
 	h.host("hosted", operatorv1.InstallModeHosted)
 	const secret = operatorv1.ExternalManagedKubeConfigWorkSecret
 	pods := func() map[string]string {
@@ -54,17 +57,13 @@ func testTokenRenewal(t *testing.T, h *hostedHarness) {
 	}
 
 	h.clock.SetTime(time.Now())
-	if err := h.member.admin.Delete(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: agentNamespace, Name: "hosted-work-sa"}}); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, h.member.admin.Delete(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: agentNamespace, Name: "hosted-work-sa"}}))
 	h.reconcile("hosted")
 	_, third := h.as("hosted", secret)
 	if claims, err := remote.ParseToken(third); err != nil || claims.Kubernetes.ServiceAccount.UID != h.account("hosted-work-sa") {
 		t.Errorf("the token is still of the account that is gone: %+v %v", claims, err)
 	}
-	if err := h.admin.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "hosted", Name: secret}}); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, h.admin.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "hosted", Name: secret}}))
 	h.reconcile("hosted")
 	h.as("hosted", secret)
 }
@@ -72,7 +71,9 @@ func testTokenRenewal(t *testing.T, h *hostedHarness) {
 // hashOfMember is the annotation of pods that rolls them.
 const hashOfMember = "capstan.io/member-kubeconfig-hash"
 
-func testServerChange(t *testing.T, h *hostedHarness) {
+func TestHostedOperatorRollsAgentsWhenTheServerChanges(t *testing.T) {
+	t.Parallel()
+	h := takeHosted(t, hostedOperators)
 	h.host("hosted", operatorv1.InstallModeSingletonHosted)
 	before := h.deployment("hosted", "hosted-agent").Spec.Template.Annotations[hashOfMember]
 	h.managed("hosted", func(cluster *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) {
@@ -87,16 +88,16 @@ func testServerChange(t *testing.T, h *hostedHarness) {
 	found := &corev1.Secret{}
 	h.exists(found, "hosted", operatorv1.ExternalManagedKubeConfigAgentSecret)
 	kubeconfig, err := clientcmd.Load(found.Data[operatorv1.KubeConfigKey])
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	cluster := kubeconfig.Clusters[kubeconfig.Contexts[kubeconfig.CurrentContext].Cluster]
 	if cluster.TLSServerName != "localhost" || !cluster.DisableCompression || len(cluster.CertificateAuthorityData) == 0 {
 		t.Errorf("the agent's kubeconfig lacks what the administrator's says of the server: %+v", cluster)
 	}
 }
 
-func testLookingOn(t *testing.T, h *hostedHarness) {
+func TestHostedOperatorKeepsLookingAtAgentsOfAnUnreachableManagedCluster(t *testing.T) {
+	t.Parallel()
+	h := takeHosted(t, hostedOperators)
 	h.host("hosted", operatorv1.InstallModeSingletonHosted)
 	h.available("hosted", "hosted-agent")
 	h.managed("hosted", unknownHub)
@@ -111,81 +112,89 @@ func testLookingOn(t *testing.T, h *hostedHarness) {
 	h.prepared("hosted")
 }
 
-func testHostedDeletion(t *testing.T, h *hostedHarness) {
-	h.host("hosted", operatorv1.InstallModeHosted)
-	own := h.member.appliedWork("own", string(h.get("hosted").UID))
-	foreign := h.member.appliedWork("foreign", "another-agent")
-	h.delete("hosted")
-	h.reconcileDeleted("hosted")
-	h.member.empty()
-	marks := map[string]string{operatorv1.LabelCreatedByKlusterlet: "hosted"}
-	if left := slices.Concat(h.marked(marks), h.member.marked(marks)); len(left) > 0 {
-		t.Errorf("left over: %v", left)
-	}
-	if h.exists(&corev1.Namespace{}, "", "hosted") {
-		t.Error("the namespace of the agents is left, with their credentials")
-	}
-	for _, name := range []string{agentNamespace, operatorv1.DefaultAddOnNamespace} {
-		if h.member.exists(&corev1.Namespace{}, "", name) {
-			t.Errorf("namespace %q is left on the managed cluster", name)
+func TestHostedRemovalTakesEverythingOnBothClusters(t *testing.T) {
+	t.Parallel()
+	hostedUnderBothRoles(t, func(t *testing.T, h *hostedHarness) {
+		h.host("hosted", operatorv1.InstallModeHosted)
+		own := h.member.appliedWork("own", string(h.get("hosted").UID))
+		foreign := h.member.appliedWork("foreign", "another-agent")
+		h.delete("hosted")
+		h.reconcileDeleted("hosted")
+		h.member.empty()
+		marks := map[string]string{operatorv1.LabelCreatedByKlusterlet: "hosted"}
+		if left := slices.Concat(h.marked(marks), h.member.marked(marks)); len(left) > 0 {
+			t.Errorf("left over: %v", left)
 		}
-	}
-	for _, name := range []string{manifests.ExecutionRole, manifests.AggregateRole} {
-		if h.member.exists(&rbacv1.ClusterRole{}, "", name) {
-			t.Errorf("role %q is left on the managed cluster", name)
+		if h.exists(&corev1.Namespace{}, "", "hosted") {
+			t.Error("the namespace of the agents is left, with their credentials")
 		}
-	}
-	if h.member.exists(&workv1.AppliedManifestWork{}, "", own) || !h.member.exists(&workv1.AppliedManifestWork{}, "", foreign) {
-		t.Error("of the AppliedManifestWorks, that of this agent has to go, and no other")
-	}
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if !h.member.exists(crd, "", "appliedmanifestworks.work.open-cluster-management.io") || crd.Annotations[operatorv1.AnnotationCRDVersion] != "" {
-		t.Errorf("the definitions have to stay, without our version: %v", crd.Annotations)
-	}
+		for _, name := range []string{agentNamespace, operatorv1.DefaultAddOnNamespace} {
+			if h.member.exists(&corev1.Namespace{}, "", name) {
+				t.Errorf("namespace %q is left on the managed cluster", name)
+			}
+		}
+		for _, name := range []string{manifests.ExecutionRole, manifests.AggregateRole} {
+			if h.member.exists(&rbacv1.ClusterRole{}, "", name) {
+				t.Errorf("role %q is left on the managed cluster", name)
+			}
+		}
+		if h.member.exists(&workv1.AppliedManifestWork{}, "", own) || !h.member.exists(&workv1.AppliedManifestWork{}, "", foreign) {
+			t.Error("of the AppliedManifestWorks, that of this agent has to go, and no other")
+		}
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if !h.member.exists(crd, "", "appliedmanifestworks.work.open-cluster-management.io") || crd.Annotations[operatorv1.AnnotationCRDVersion] != "" {
+			t.Errorf("the definitions have to stay, without our version: %v", crd.Annotations)
+		}
+	})
 }
 
-func testHostedEviction(t *testing.T, h *hostedHarness) {
-	h.host("hosted", operatorv1.InstallModeHosted)
-	h.managed("hosted", unknownHub)
-	h.delete("hosted")
-	if result := h.reconcile("hosted"); result.RequeueAfter != memberRetry {
-		t.Errorf("it is tried again after %s, want %s", result.RequeueAfter, memberRetry)
-	}
-	got := h.expect("hosted", operatorv1.KlusterletConditionApplied, metav1.ConditionFalse, operatorv1.KlusterletReasonApplyFailed)
-	if !strings.Contains(got.Message, "left behind after") {
-		t.Errorf("the message %q does not say what will become of it", got.Message)
-	}
-	const key = operatorv1.AnnotationManagedResourcesEvictionTimestamp
-	since := h.get("hosted").Annotations[key]
-	if _, err := time.Parse(time.RFC3339, since); err != nil {
-		t.Errorf("annotation %s is %q, which is no time: %v", key, since, err)
-	}
-	h.clock.Step(memberGoneAfter - time.Minute)
-	h.reconcile("hosted")
-	if h.get("hosted").Annotations[key] != since || !h.exists(&corev1.Secret{}, "hosted", operatorv1.ExternalManagedKubeConfigSecret) {
-		t.Error("the time begins anew, or the credential is removed before its time")
-	}
-	h.clock.Step(2 * time.Minute)
-	h.reconcileDeleted("hosted")
-	if h.exists(&corev1.Namespace{}, "", "hosted") {
-		t.Error("the namespace of the agents is left on the management cluster")
-	}
-	if !h.member.exists(&corev1.ServiceAccount{}, agentNamespace, "hosted-work-sa") {
-		t.Fatal("the managed cluster was reached nevertheless, so the test shows nothing")
-	}
-	// The next Klusterlet of the name finds what was left behind, and removes it.
-	h.host("hosted", operatorv1.InstallModeHosted)
-	h.managed("hosted", unknownHub)
-	h.delete("hosted")
-	h.reconcile("hosted")
-	h.managed("hosted")
-	h.reconcileDeleted("hosted")
-	if left := h.member.marked(map[string]string{operatorv1.LabelCreatedByKlusterlet: "hosted"}); len(left) > 0 {
-		t.Errorf("the managed cluster came back in time, but %v is left there", left)
-	}
+func TestHostedRemovalLeavesAnUnreachableManagedClusterBehindInTheEnd(t *testing.T) {
+	t.Parallel()
+	hostedUnderBothRoles(t, func(t *testing.T, h *hostedHarness) {
+		h.host("hosted", operatorv1.InstallModeHosted)
+		h.managed("hosted", unknownHub)
+		h.delete("hosted")
+		if result := h.reconcile("hosted"); result.RequeueAfter != memberRetry {
+			t.Errorf("it is tried again after %s, want %s", result.RequeueAfter, memberRetry)
+		}
+		got := h.expect("hosted", operatorv1.KlusterletConditionApplied, metav1.ConditionFalse, operatorv1.KlusterletReasonApplyFailed)
+		if !strings.Contains(got.Message, "left behind after") {
+			t.Errorf("the message %q does not say what will become of it", got.Message)
+		}
+		const key = operatorv1.AnnotationManagedResourcesEvictionTimestamp
+		since := h.get("hosted").Annotations[key]
+		if _, err := time.Parse(time.RFC3339, since); err != nil {
+			t.Errorf("annotation %s is %q, which is no time: %v", key, since, err)
+		}
+		h.clock.Step(memberGoneAfter - time.Minute)
+		h.reconcile("hosted")
+		if h.get("hosted").Annotations[key] != since || !h.exists(&corev1.Secret{}, "hosted", operatorv1.ExternalManagedKubeConfigSecret) {
+			t.Error("the time begins anew, or the credential is removed before its time")
+		}
+		h.clock.Step(2 * time.Minute)
+		h.reconcileDeleted("hosted")
+		if h.exists(&corev1.Namespace{}, "", "hosted") {
+			t.Error("the namespace of the agents is left on the management cluster")
+		}
+		if !h.member.exists(&corev1.ServiceAccount{}, agentNamespace, "hosted-work-sa") {
+			t.Fatal("the managed cluster was reached nevertheless, so the test shows nothing")
+		}
+		// The next Klusterlet of the name finds what was left behind, and removes it.
+		h.host("hosted", operatorv1.InstallModeHosted)
+		h.managed("hosted", unknownHub)
+		h.delete("hosted")
+		h.reconcile("hosted")
+		h.managed("hosted")
+		h.reconcileDeleted("hosted")
+		if left := h.member.marked(map[string]string{operatorv1.LabelCreatedByKlusterlet: "hosted"}); len(left) > 0 {
+			t.Errorf("the managed cluster came back in time, but %v is left there", left)
+		}
+	})
 }
 
-func testHostedRefusal(t *testing.T, h *hostedHarness) {
+func TestHostedRemovalWaitsForACredentialThatCanBeMended(t *testing.T) {
+	t.Parallel()
+	h := takeHosted(t, hostedOperators)
 	h.host("hosted", operatorv1.InstallModeHosted)
 	h.managed("hosted", func(_ *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) {
 		*user = clientcmdapi.AuthInfo{Token: "expired"}
@@ -206,7 +215,9 @@ func testHostedRefusal(t *testing.T, h *hostedHarness) {
 	}
 }
 
-func testSeveralHosted(t *testing.T, h *hostedHarness) {
+func TestOperatorHostsSeveralAgentsBesideEachOther(t *testing.T) {
+	t.Parallel()
+	h := takeHosted(t, hostedOperators)
 	h.host("one", operatorv1.InstallModeHosted)
 	h.host("two", operatorv1.InstallModeSingletonHosted, func(k *operatorv1.Klusterlet) { k.Spec.Namespace = "open-cluster-management-agent-two" })
 	h.host("three", operatorv1.InstallModeHosted) // its accounts beside those of the first
@@ -238,7 +249,9 @@ func testSeveralHosted(t *testing.T, h *hostedHarness) {
 	}
 }
 
-func testSelfHosted(t *testing.T, h *hostedHarness) {
+func TestOperatorHostsAgentsOfTheManagementClusterItself(t *testing.T) {
+	t.Parallel()
+	h := takeHosted(t, hostedOperators)
 	h.grant(memberUser, []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}, {NonResourceURLs: []string{"*"}, Verbs: []string{"*"}}})
 	h.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "self", Labels: map[string]string{operatorv1.LabelOperatedBy: "klusterlet"}}})
 	h.secret("self", operatorv1.ExternalManagedKubeConfigSecret, map[string][]byte{"kubeconfig": h.kubeconfig(memberUser)})
@@ -264,7 +277,9 @@ func testSelfHosted(t *testing.T, h *hostedHarness) {
 	}
 }
 
-func testHostedValidation(t *testing.T, h *hostedHarness) {
+func TestHostedOperatorRefusesWhatWouldRemoveTooMuch(t *testing.T) {
+	t.Parallel()
+	h := takeHosted(t, hostedOperators)
 	for _, name := range []string{"kube-system", "default", operatorNamespace} {
 		h.klusterlet(name, func(k *operatorv1.Klusterlet) { k.Spec.DeployOption.Mode = operatorv1.InstallModeHosted })
 		h.refuse(name)
@@ -288,7 +303,9 @@ func testHostedValidation(t *testing.T, h *hostedHarness) {
 	h.refuse("klusterlet")
 }
 
-func testHostedNamespaceChange(t *testing.T, h *hostedHarness) {
+func TestHostedOperatorMovesTheAccountsWithTheirNamespace(t *testing.T) {
+	t.Parallel()
+	h := takeHosted(t, hostedOperators)
 	h.host("hosted", operatorv1.InstallModeSingletonHosted)
 	h.grant("agent-of-cluster1", hubRules())
 	h.secret("hosted", operatorv1.HubKubeConfigSecret, map[string][]byte{"kubeconfig": h.kubeconfig("agent-of-cluster1"), "cluster-name": []byte("cluster1")})

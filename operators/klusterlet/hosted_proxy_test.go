@@ -18,6 +18,7 @@ import (
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // front stands in front of a managed cluster, and takes everybody for its
@@ -31,13 +32,9 @@ type front struct {
 func (h *hostedHarness) front() *front {
 	h.t.Helper()
 	target, err := url.Parse(h.member.config.Host)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	expect.NoError(h.t, err)
 	transport, err := rest.TransportFor(h.member.config)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	expect.NoError(h.t, err)
 	proxy := &httputil.ReverseProxy{Transport: transport, FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(target)
 		r.Out.Header.Del("Authorization")
@@ -61,9 +58,11 @@ func (f *front) leads(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo
 	*user = clientcmdapi.AuthInfo{Token: "anybody"}
 }
 
-// testHostedProxy removes hosted agents while something in front of their managed
+// TestHostedRemovalTakesNoAnswerOfAProxyForThatOfTheCluster removes hosted agents while something in front of their managed
 // cluster answers 404: nothing there is forgotten.
-func testHostedProxy(t *testing.T, h *hostedHarness) {
+func TestHostedRemovalTakesNoAnswerOfAProxyForThatOfTheCluster(t *testing.T) {
+	t.Parallel()
+	h := takeHosted(t, hostedOperators)
 	h.host("hosted", operatorv1.InstallModeHosted)
 	front := h.front()
 	h.managed("hosted", front.leads)

@@ -21,6 +21,8 @@ import (
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/config"
+	"github.com/capstan-io/capstan/internal/testing/env"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
 )
 
@@ -34,60 +36,44 @@ type hostedHarness struct {
 	member *harness
 }
 
-func startHosted(t *testing.T) *hostedHarness {
+// hostedOperators are for tests that need a fresh Klusterlet only.
+var hostedOperators = env.NewFixtures(servers, startHosted)
+
+// takeHosted returns an operator that cleans up both clusters when the test ends.
+func takeHosted(t *testing.T, from *env.Fixtures[*hostedHarness]) *hostedHarness {
+	t.Helper()
+	both := from.TakeFixture(t)
+	as := func(t testing.TB) *hostedHarness {
+		here, there := *both.harness, *both.member
+		here.t, there.t = t, t
+		return &hostedHarness{harness: &here, member: &there}
+	}
+	both.clock.SetTime(time.Now()) // that of the API servers
+	env.WhenDone(t, func(t testing.TB) {
+		done := as(t)
+		done.clean()
+		done.member.empty()
+	})
+	return as(t)
+}
+
+func startHosted(t testing.TB) *hostedHarness {
 	t.Helper()
 	return host(t, start(t))
 }
 
 // host gives the operator a managed cluster.
-func host(t *testing.T, h *harness) *hostedHarness {
+func host(t testing.TB, h *harness) *hostedHarness {
 	t.Helper()
 	environment, memberConfig := servers.Start(t)
 	member := &harness{t: t, env: environment, config: memberConfig}
 	member.admin = member.client(memberConfig)
 	rules, _, err := config.Rules(config.Klusterlet)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	member.grant(memberUser, append(rules, rbacv1.PolicyRule{
 		APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, Verbs: []string{"create"},
 	}))
 	return &hostedHarness{harness: h, member: member}
-}
-
-// TestHosted shares the two clusters among what needs a fresh Klusterlet only.
-func TestHosted(t *testing.T) {
-	t.Parallel()
-	h := startHosted(t)
-	for name, test := range map[string]func(*testing.T, *hostedHarness){
-		"InstallsEachPartWhereItBelongs":                    testHostedInstall,
-		"InstallsOneAgentInModeSingletonHosted":             testSingletonHosted,
-		"TellsWhyTheManagedClusterCannotBeWorkedOn":         testHostedProblems,
-		"GivesAgentsWhatTheyNeedAndNothingMore":             testMintedKubeconfigs,
-		"RenewsTokensLongBeforeTheyExpire":                  testTokenRenewal,
-		"RollsAgentsWhenTheServerChanges":                   testServerChange,
-		"KeepsLookingAtAgentsOfAnUnreachableManagedCluster": testLookingOn,
-		"RemovesEverythingOnBothClusters":                   testHostedDeletion,
-		"LeavesAnUnreachableManagedClusterBehindInTheEnd":   testHostedEviction,
-		"WaitsForACredentialThatCanBeMended":                testHostedRefusal,
-		"TakesNoAnswerOfAProxyForThatOfTheCluster":          testHostedProxy,
-		"HostsSeveralAgentsBesideEachOther":                 testSeveralHosted,
-		"HostsAgentsOfTheManagementClusterItself":           testSelfHosted,
-		"RefusesWhatWouldRemoveTooMuch":                     testHostedValidation,
-		"MovesTheAccountsWithTheirNamespace":                testHostedNamespaceChange,
-	} {
-		t.Run(name, func(t *testing.T) {
-			here, there := *h.harness, *h.member
-			here.t, there.t = t, t
-			here.clock.SetTime(time.Now()) // that of the API servers
-			both := &hostedHarness{harness: &here, member: &there}
-			defer func() {
-				here.clean()
-				there.empty()
-			}()
-			test(t, both)
-		})
-	}
 }
 
 // managed writes the secret that leads to the managed cluster.
@@ -111,28 +97,31 @@ func (h *hostedHarness) prepared(name string) {
 	h.expect(name, operatorv1.KlusterletConditionApplied, metav1.ConditionTrue, operatorv1.KlusterletReasonApplied)
 }
 
-func testHostedInstall(t *testing.T, h *hostedHarness) {
-	h.host("hosted", operatorv1.InstallModeHosted)
-	h.prepared("hosted")
-	for _, name := range []string{"hosted-registration-agent", "hosted-work-agent"} {
-		container := h.deployment("hosted", name).Spec.Template.Spec.Containers[0]
-		if !strings.Contains(strings.Join(container.Args, " "), "--spoke-kubeconfig=/spoke/config/kubeconfig") {
-			t.Errorf("Deployment %q does not work on the managed cluster: %v", name, container.Args)
+func TestHostedOperatorInstallsEachPartWhereItBelongs(t *testing.T) {
+	t.Parallel()
+	hostedUnderBothRoles(t, func(t *testing.T, h *hostedHarness) {
+		h.host("hosted", operatorv1.InstallModeHosted)
+		h.prepared("hosted")
+		for _, name := range []string{"hosted-registration-agent", "hosted-work-agent"} {
+			container := h.deployment("hosted", name).Spec.Template.Spec.Containers[0]
+			if !strings.Contains(strings.Join(container.Args, " "), "--spoke-kubeconfig=/spoke/config/kubeconfig") {
+				t.Errorf("Deployment %q does not work on the managed cluster: %v", name, container.Args)
+			}
 		}
-	}
-	h.expectPlaces()
-	for _, finalizer := range []string{operatorv1.FinalizerKlusterletCleanup, operatorv1.FinalizerKlusterletHostedCleanup} {
-		if !strings.Contains(strings.Join(h.get("hosted").Finalizers, " "), finalizer) {
-			t.Errorf("finalizer %q is missing", finalizer)
+		h.expectPlaces()
+		for _, finalizer := range []string{operatorv1.FinalizerKlusterletCleanup, operatorv1.FinalizerKlusterletHostedCleanup} {
+			if !strings.Contains(strings.Join(h.get("hosted").Finalizers, " "), finalizer) {
+				t.Errorf("finalizer %q is missing", finalizer)
+			}
 		}
-	}
-	before := h.get("hosted").ResourceVersion
-	if result := h.reconcile("hosted"); result.RequeueAfter != memberResync {
-		t.Errorf("the managed cluster is looked at again after %s, want %s", result.RequeueAfter, memberResync)
-	}
-	if h.get("hosted").ResourceVersion != before {
-		t.Error("a pass with nothing to do changes the Klusterlet")
-	}
+		before := h.get("hosted").ResourceVersion
+		if result := h.reconcile("hosted"); result.RequeueAfter != memberResync {
+			t.Errorf("the managed cluster is looked at again after %s, want %s", result.RequeueAfter, memberResync)
+		}
+		if h.get("hosted").ResourceVersion != before {
+			t.Error("a pass with nothing to do changes the Klusterlet")
+		}
+	})
 }
 
 // expectPlaces sees what of the Klusterlet hosted is on which cluster.
@@ -162,7 +151,9 @@ func (h *hostedHarness) expectPlaces() {
 	}
 }
 
-func testSingletonHosted(t *testing.T, h *hostedHarness) {
+func TestHostedOperatorInstallsOneAgentInModeSingletonHosted(t *testing.T) {
+	t.Parallel()
+	h := takeHosted(t, hostedOperators)
 	h.host("hosted", operatorv1.InstallModeHosted)
 	h.update("hosted", func(k *operatorv1.Klusterlet) { k.Spec.DeployOption.Mode = operatorv1.InstallModeSingletonHosted })
 	h.reconcile("hosted")
@@ -178,7 +169,9 @@ func testSingletonHosted(t *testing.T, h *hostedHarness) {
 	}
 }
 
-func testHostedProblems(t *testing.T, h *hostedHarness) {
+func TestHostedOperatorTellsWhyTheManagedClusterCannotBeWorkedOn(t *testing.T) {
+	t.Parallel()
+	h := takeHosted(t, hostedOperators)
 	h.klusterlet("hosted", func(k *operatorv1.Klusterlet) { k.Spec.DeployOption.Mode = operatorv1.InstallModeHosted })
 	h.member.grant("stranger", []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}}})
 	for _, step := range []struct {
@@ -230,22 +223,20 @@ func (h *hostedHarness) as(name, secret string) (*rest.Config, string) {
 		h.t.Fatalf("secret %s/%s is missing", name, secret)
 	}
 	kubeconfig, err := clientcmd.Load(found.Data[operatorv1.KubeConfigKey])
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	expect.NoError(h.t, err)
 	user := kubeconfig.AuthInfos[kubeconfig.Contexts[kubeconfig.CurrentContext].AuthInfo]
 	if user.TokenFile != manifests.MemberToken || user.Token != "" || len(user.ClientKeyData) > 0 {
 		h.t.Errorf("the agent logs in with something else than the file of its token: %+v", user)
 	}
 	user.TokenFile, user.Token = "", string(found.Data[operatorv1.TokenKey])
 	config, err := clientcmd.NewDefaultClientConfig(*kubeconfig, nil).ClientConfig()
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	expect.NoError(h.t, err)
 	return config, user.Token
 }
 
-func testMintedKubeconfigs(t *testing.T, h *hostedHarness) {
+func TestHostedOperatorGivesAgentsWhatTheyNeedAndNothingMore(t *testing.T) {
+	t.Parallel()
+	h := takeHosted(t, hostedOperators)
 	h.host("hosted", operatorv1.InstallModeHosted)
 	for _, agent := range []struct {
 		secret  string
@@ -327,9 +318,7 @@ func (h *hostedHarness) poll(single rbacv1.PolicyRule, want bool, ask func() (bo
 	deadline := time.Now().Add(establishPatience)
 	for {
 		allowed, err := ask()
-		if err != nil {
-			h.t.Fatal(err)
-		}
+		expect.NoError(h.t, err)
 		if allowed == want {
 			return
 		}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	olm "github.com/operator-framework/operator-lib/conditions"
@@ -24,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
 )
 
@@ -31,51 +31,12 @@ func singletonMode(k *operatorv1.Klusterlet) {
 	k.Spec.DeployOption.Mode = operatorv1.InstallModeSingleton
 }
 
-// TestOperator shares one API server among what needs a fresh Klusterlet only.
-func TestOperator(t *testing.T) {
-	t.Parallel()
-	h := start(t)
-	for name, test := range map[string]func(*testing.T, *harness){
-		"InstallsBothAgentsWithItsOwnRoleOnly":        testInstall,
-		"ReplacesTheAgentsWhenTheModeChanges":         testModeChange,
-		"RollsOnlyWhatChanged":                        testOptions,
-		"TellsWhichFeatureGatesDoNotExist":            testGates,
-		"InstallsPropertiesOnlyWithTheirGate":         testProperties,
-		"RefusesWhatItCannotInstall":                  testUnsupported,
-		"LeavesAPausedKlusterletAlone":                testPause,
-		"NeverDowngradesDefinitions":                  testDefinitions,
-		"RepairsDefinitionsThatOthersChange":          testDefinitionDrift,
-		"TakesAChangeDuringAWalkForNoError":           testChangedMeanwhile,
-		"HoldsOLMBackUntilTheLastRemovalEnds":         testUpgrade,
-		"CopiesThePullSecret":                         testPullSecret,
-		"PutsItsLabelsOnWhatIsItsOwn":                 testSyncLabels,
-		"TellsWhyThereAreNoPodMonitors":               testMonitoring,
-		"TellsWhyTheClusterDoesNotJoin":               testHandshake,
-		"TellsWhyTheAgentDoesNotRun":                  testPodProblem,
-		"MovesTheAgentsWithTheirCredential":           testNamespaceChange,
-		"RemovesEverythingWithoutTheHub":              testDeletion,
-		"KeepsWhatIsSharedUntilTheLastKlusterletGoes": testLastKlusterlet,
-		"KeepsWhatAnotherAgentTakesOver":              testDeletionWhileAnotherAgentTakesOver,
-		"DoesNotReadSecretsThatAreNotItsOwn":          testForeignSecrets,
-	} {
-		t.Run(name, func(t *testing.T) {
-			h := *h
-			h.t = t
-			h.clock.SetTime(time.Now()) // that of the API server
-			defer h.clean()
-			test(t, &h)
-		})
-	}
-}
-
 // clean removes all Klusterlets and what the missing controllers of Kubernetes
 // would: namespaces do not go away by themselves here.
 func (h *harness) clean() {
 	h.t.Helper()
 	list := &operatorv1.KlusterletList{}
-	if err := h.admin.List(h.t.Context(), list); err != nil {
-		h.t.Fatal(err)
-	}
+	expect.NoError(h.t, h.admin.List(h.t.Context(), list))
 	for i := range list.Items {
 		name := list.Items[i].Name
 		h.delete(name)
@@ -83,30 +44,33 @@ func (h *harness) clean() {
 	}
 }
 
-func testInstall(t *testing.T, h *harness) {
-	h.klusterlet("klusterlet")
-	h.reconcile("klusterlet")
-	h.expect("klusterlet", operatorv1.KlusterletConditionApplied, metav1.ConditionTrue, operatorv1.KlusterletReasonApplied)
-	h.expect("klusterlet", operatorv1.KlusterletConditionValidFeatureGates, metav1.ConditionTrue, operatorv1.ReasonFeatureGatesAllValid)
-	h.expect("klusterlet", operatorv1.KlusterletConditionAvailable, metav1.ConditionFalse, operatorv1.KlusterletReasonNoAvailablePods)
-	h.expect("klusterlet", operatorv1.KlusterletConditionRegistrationDesiredDegraded, metav1.ConditionTrue, operatorv1.KlusterletReasonUnavailablePods)
-	h.expect("klusterlet", operatorv1.KlusterletConditionWorkDesiredDegraded, metav1.ConditionFalse, operatorv1.KlusterletReasonDeploymentsFunctional)
+func TestOperatorInstallsBothAgentsWithItsRoleOnly(t *testing.T) {
+	t.Parallel()
+	underBothRoles(t, func(t *testing.T, h *harness) {
+		h.klusterlet("klusterlet")
+		h.reconcile("klusterlet")
+		h.expect("klusterlet", operatorv1.KlusterletConditionApplied, metav1.ConditionTrue, operatorv1.KlusterletReasonApplied)
+		h.expect("klusterlet", operatorv1.KlusterletConditionValidFeatureGates, metav1.ConditionTrue, operatorv1.ReasonFeatureGatesAllValid)
+		h.expect("klusterlet", operatorv1.KlusterletConditionAvailable, metav1.ConditionFalse, operatorv1.KlusterletReasonNoAvailablePods)
+		h.expect("klusterlet", operatorv1.KlusterletConditionRegistrationDesiredDegraded, metav1.ConditionTrue, operatorv1.KlusterletReasonUnavailablePods)
+		h.expect("klusterlet", operatorv1.KlusterletConditionWorkDesiredDegraded, metav1.ConditionFalse, operatorv1.KlusterletReasonDeploymentsFunctional)
 
-	if replicas := *h.deployment(agentNamespace, "klusterlet-registration-agent").Spec.Replicas; replicas != 1 {
-		t.Errorf("the registration agent has %d replicas on a cluster without control plane nodes, want 1", replicas)
-	}
-	if replicas := *h.deployment(agentNamespace, "klusterlet-work-agent").Spec.Replicas; replicas != 0 {
-		t.Errorf("the work agent has %d replicas before the cluster has joined, want 0", replicas)
-	}
-	h.expectSurroundings()
-	h.expectFindable()
+		if replicas := *h.deployment(agentNamespace, "klusterlet-registration-agent").Spec.Replicas; replicas != 1 {
+			t.Errorf("the registration agent has %d replicas on a cluster without control plane nodes, want 1", replicas)
+		}
+		if replicas := *h.deployment(agentNamespace, "klusterlet-work-agent").Spec.Replicas; replicas != 0 {
+			t.Errorf("the work agent has %d replicas before the cluster has joined, want 0", replicas)
+		}
+		h.expectSurroundings()
+		h.expectFindable()
 
-	before := h.get("klusterlet").ResourceVersion
-	deployment := h.deployment(agentNamespace, "klusterlet-registration-agent").ResourceVersion
-	h.reconcile("klusterlet")
-	if h.get("klusterlet").ResourceVersion != before || h.deployment(agentNamespace, "klusterlet-registration-agent").ResourceVersion != deployment {
-		t.Error("a pass that has nothing to do writes nevertheless")
-	}
+		before := h.get("klusterlet").ResourceVersion
+		deployment := h.deployment(agentNamespace, "klusterlet-registration-agent").ResourceVersion
+		h.reconcile("klusterlet")
+		if h.get("klusterlet").ResourceVersion != before || h.deployment(agentNamespace, "klusterlet-registration-agent").ResourceVersion != deployment {
+			t.Error("a pass that has nothing to do writes nevertheless")
+		}
+	})
 }
 
 // expectSurroundings sees that there is what the agents need besides their
@@ -150,19 +114,24 @@ func (h *harness) expectFindable() {
 	}
 }
 
-func testModeChange(t *testing.T, h *harness) {
-	h.klusterlet("klusterlet", singletonMode)
-	h.reconcile("klusterlet")
-	h.deployment(agentNamespace, "klusterlet-agent")
-	h.update("klusterlet", func(k *operatorv1.Klusterlet) { k.Spec.DeployOption.Mode = operatorv1.InstallModeDefault })
-	h.reconcile("klusterlet")
-	h.deployment(agentNamespace, "klusterlet-registration-agent")
-	if h.exists(&appsv1.Deployment{}, agentNamespace, "klusterlet-agent") {
-		t.Error("the agent of the mode before still runs")
-	}
+func TestOperatorReplacesTheAgentsWhenTheModeChanges(t *testing.T) {
+	t.Parallel()
+	underBothRoles(t, func(t *testing.T, h *harness) {
+		h.klusterlet("klusterlet", singletonMode)
+		h.reconcile("klusterlet")
+		h.deployment(agentNamespace, "klusterlet-agent")
+		h.update("klusterlet", func(k *operatorv1.Klusterlet) { k.Spec.DeployOption.Mode = operatorv1.InstallModeDefault })
+		h.reconcile("klusterlet")
+		h.deployment(agentNamespace, "klusterlet-registration-agent")
+		if h.exists(&appsv1.Deployment{}, agentNamespace, "klusterlet-agent") {
+			t.Error("the agent of the mode before still runs")
+		}
+	})
 }
 
-func testOptions(t *testing.T, h *harness) {
+func TestOperatorRollsOnlyWhatChanged(t *testing.T) {
+	t.Parallel()
+	h := takeOperator(t)
 	h.klusterlet("klusterlet")
 	h.reconcile("klusterlet")
 	work := h.deployment(agentNamespace, "klusterlet-work-agent").Generation
@@ -190,7 +159,9 @@ func testOptions(t *testing.T, h *harness) {
 	}
 }
 
-func testGates(t *testing.T, h *harness) {
+func TestOperatorTellsWhichFeatureGatesDoNotExist(t *testing.T) {
+	t.Parallel()
+	h := takeOperator(t)
 	h.klusterlet("klusterlet", func(k *operatorv1.Klusterlet) {
 		k.Spec.RegistrationConfiguration = &operatorv1.RegistrationConfiguration{FeatureGates: []operatorv1.FeatureGate{
 			{Feature: "NoSuchGate", Mode: operatorv1.FeatureGateModeEnable}, {Feature: "ClusterClaim", Mode: operatorv1.FeatureGateModeDisable},
@@ -210,7 +181,9 @@ func testGates(t *testing.T, h *harness) {
 	h.expect("klusterlet", operatorv1.KlusterletConditionValidFeatureGates, metav1.ConditionTrue, operatorv1.ReasonFeatureGatesAllValid)
 }
 
-func testUnsupported(t *testing.T, h *harness) {
+func TestOperatorRefusesWhatItCannotInstall(t *testing.T) {
+	t.Parallel()
+	h := takeOperator(t)
 	h.klusterlet("klusterlet", func(k *operatorv1.Klusterlet) {
 		k.Spec.RegistrationConfiguration = &operatorv1.RegistrationConfiguration{
 			RegistrationDriver: operatorv1.RegistrationDriver{AuthType: operatorv1.AuthTypeGRPC},
@@ -247,7 +220,9 @@ func TestNamesThatCannotBeNamespacesAreRefused(t *testing.T) {
 	}
 }
 
-func testPause(t *testing.T, h *harness) {
+func TestOperatorLeavesAPausedKlusterletAlone(t *testing.T) {
+	t.Parallel()
+	h := takeOperator(t)
 	h.klusterlet("klusterlet", func(k *operatorv1.Klusterlet) { k.Annotations = map[string]string{operatorv1.AnnotationPaused: "true"} })
 	h.reconcile("klusterlet")
 	h.expect("klusterlet", operatorv1.KlusterletConditionPaused, metav1.ConditionTrue, operatorv1.KlusterletReasonPausedByAnnotation)
@@ -263,7 +238,9 @@ func testPause(t *testing.T, h *harness) {
 	}
 }
 
-func testDefinitions(t *testing.T, h *harness) {
+func TestOperatorNeverDowngradesDefinitions(t *testing.T) {
+	t.Parallel()
+	h := takeOperator(t)
 	const name = "clusterclaims.cluster.open-cluster-management.io"
 	h.klusterlet("klusterlet")
 	h.reconcile("klusterlet")
@@ -271,18 +248,14 @@ func testDefinitions(t *testing.T, h *harness) {
 	h.exists(crd, "", name)
 	crd.Annotations[operatorv1.AnnotationCRDVersion] = "99.0.0"
 	crd.Spec.Names.ShortNames = []string{"newer"}
-	if err := h.admin.Update(t.Context(), crd); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, h.admin.Update(t.Context(), crd))
 	h.reconcile("klusterlet")
 	h.exists(crd, "", name)
 	if diff := cmp.Diff([]string{"newer"}, crd.Spec.Names.ShortNames); diff != "" {
 		t.Errorf("a definition of a newer version was changed (-want +got):\n%s", diff)
 	}
 	crd.Annotations[operatorv1.AnnotationCRDVersion] = "0.0.1"
-	if err := h.admin.Update(t.Context(), crd); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, h.admin.Update(t.Context(), crd))
 	h.reconcile("klusterlet")
 	h.exists(crd, "", name)
 	if crd.Annotations[operatorv1.AnnotationCRDVersion] != "1.2.3" {
@@ -290,7 +263,9 @@ func testDefinitions(t *testing.T, h *harness) {
 	}
 }
 
-func testDefinitionDrift(t *testing.T, h *harness) {
+func TestOperatorRepairsDefinitionsThatOthersChange(t *testing.T) {
+	t.Parallel()
+	h := takeOperator(t)
 	const name = "clusterclaims.cluster.open-cluster-management.io"
 	h.klusterlet("klusterlet")
 	h.reconcile("klusterlet")
@@ -299,9 +274,7 @@ func testDefinitionDrift(t *testing.T, h *harness) {
 	schema := crd.Spec.Versions[0].Schema.OpenAPIV3Schema
 	want := schema.Description
 	schema.Description = "drifted"
-	if err := h.admin.Update(t.Context(), crd); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, h.admin.Update(t.Context(), crd))
 	h.reconcile("klusterlet")
 	h.exists(crd, "", name)
 	if diff := cmp.Diff(want, crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Description); diff != "" {
@@ -314,7 +287,9 @@ func testDefinitionDrift(t *testing.T, h *harness) {
 	}
 }
 
-func testChangedMeanwhile(t *testing.T, h *harness) {
+func TestOperatorTakesAChangeDuringAWalkForNoError(t *testing.T) {
+	t.Parallel()
+	h := takeOperator(t)
 	h.klusterlet("klusterlet")
 	for _, step := range []string{"its finalizer is put on", "its status is written"} {
 		stale := h.get("klusterlet")
@@ -338,7 +313,9 @@ func (o *olmCondition) Set(_ context.Context, status metav1.ConditionStatus, _ .
 	return nil
 }
 
-func testUpgrade(t *testing.T, h *harness) {
+func TestOperatorHoldsOLMBackUntilTheLastRemovalEnds(t *testing.T) {
+	t.Parallel()
+	h := takeOperator(t)
 	signal := &olmCondition{}
 	deps := h.c.ControllerDeps
 	deps.Upgrade = signal
@@ -363,38 +340,41 @@ func testUpgrade(t *testing.T, h *harness) {
 	if signal.status != metav1.ConditionFalse {
 		t.Errorf("Upgradeable is %q while the agents of a Klusterlet are removed, after another one was looked at", signal.status)
 	}
-	if err := h.admin.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, h.admin.Delete(t.Context(), pod, client.GracePeriodSeconds(0)))
 	h.reconcileDeleted("going")
 	if signal.status != metav1.ConditionTrue {
 		t.Errorf("Upgradeable is %q after the last removal", signal.status)
 	}
 }
 
-func testPullSecret(t *testing.T, h *harness) {
-	h.secret(operatorNamespace, operatorv1.ImagePullSecret, map[string][]byte{"a": []byte("1")})
-	h.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "addon-one", Labels: map[string]string{operatorv1.LabelAddOnNamespace: "true"}}})
-	h.klusterlet("klusterlet")
-	h.reconcile("klusterlet")
-	for _, namespace := range []string{agentNamespace, operatorv1.DefaultAddOnNamespace, "addon-one"} {
-		if !h.exists(&corev1.Secret{}, namespace, operatorv1.ImagePullSecret) {
-			t.Errorf("namespace %q has no copy of the pull secret", namespace)
+func TestOperatorCopiesThePullSecret(t *testing.T) {
+	t.Parallel()
+	underBothRoles(t, func(t *testing.T, h *harness) {
+		h.secret(operatorNamespace, operatorv1.ImagePullSecret, map[string][]byte{"a": []byte("1")})
+		h.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "addon-one", Labels: map[string]string{operatorv1.LabelAddOnNamespace: "true"}}})
+		h.klusterlet("klusterlet")
+		h.reconcile("klusterlet")
+		for _, namespace := range []string{agentNamespace, operatorv1.DefaultAddOnNamespace, "addon-one"} {
+			if !h.exists(&corev1.Secret{}, namespace, operatorv1.ImagePullSecret) {
+				t.Errorf("namespace %q has no copy of the pull secret", namespace)
+			}
 		}
-	}
-	if got := h.deployment(agentNamespace, "klusterlet-registration-agent").Spec.Template.Spec.ImagePullSecrets; len(got) != 1 {
-		t.Errorf("the agent pulls with %v, want the copy of the pull secret", got)
-	}
-	h.secret(operatorNamespace, operatorv1.ImagePullSecret, map[string][]byte{"a": []byte("2")})
-	h.reconcile("klusterlet")
-	secret := &corev1.Secret{}
-	h.exists(secret, "addon-one", operatorv1.ImagePullSecret)
-	if string(secret.Data["a"]) != "2" {
-		t.Error("a copy of the pull secret does not follow its source")
-	}
+		if got := h.deployment(agentNamespace, "klusterlet-registration-agent").Spec.Template.Spec.ImagePullSecrets; len(got) != 1 {
+			t.Errorf("the agent pulls with %v, want the copy of the pull secret", got)
+		}
+		h.secret(operatorNamespace, operatorv1.ImagePullSecret, map[string][]byte{"a": []byte("2")})
+		h.reconcile("klusterlet")
+		secret := &corev1.Secret{}
+		h.exists(secret, "addon-one", operatorv1.ImagePullSecret)
+		if string(secret.Data["a"]) != "2" {
+			t.Error("a copy of the pull secret does not follow its source")
+		}
+	})
 }
 
-func testForeignSecrets(t *testing.T, h *harness) {
+func TestOperatorDoesNotReadSecretsThatAreNotItsOwn(t *testing.T) {
+	t.Parallel()
+	h := takeOperator(t)
 	h.secret(operatorNamespace, "somebody-elses", map[string][]byte{"a": []byte("1")})
 	err := h.c.Client.Get(t.Context(), types.NamespacedName{Namespace: operatorNamespace, Name: "somebody-elses"}, &corev1.Secret{})
 	if err == nil {
@@ -416,7 +396,7 @@ func unknownHub(cluster *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) {
 	cluster.Server = "https://127.0.0.1:1"
 }
 
-func (h *harness) expectNone(t *testing.T, name string) {
+func (h *harness) expectNone(t testing.TB, name string) {
 	t.Helper()
 	marks := manifests.KlusterletLabels(&operatorv1.Klusterlet{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	for _, object := range h.marked(marks) {
@@ -424,7 +404,9 @@ func (h *harness) expectNone(t *testing.T, name string) {
 	}
 }
 
-func testSyncLabels(t *testing.T, h *harness) {
+func TestOperatorPutsItsLabelsOnWhatIsItsOwn(t *testing.T) {
+	t.Parallel()
+	h := takeOperator(t)
 	h.c.Settings.SyncLabels = true
 	t.Cleanup(func() { h.c.Settings.SyncLabels = false })
 	h.klusterlet("labelled", func(k *operatorv1.Klusterlet) {

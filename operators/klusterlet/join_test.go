@@ -22,14 +22,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
 )
 
 const degradedType = operatorv1.KlusterletConditionHubConnectionDegraded
 
-// testHandshake walks through everything that can be wrong on the way into the
+// TestOperatorTellsWhyTheClusterDoesNotJoin walks through everything that can be wrong on the way into the
 // fleet; each step is mended and leads to the next.
-func testHandshake(t *testing.T, h *harness) {
+func TestOperatorTellsWhyTheClusterDoesNotJoin(t *testing.T) {
+	t.Parallel()
+	h := takeOperator(t)
 	const k = "klusterlet"
 	const bootstrap, hub = operatorv1.BootstrapHubKubeConfigSecret, operatorv1.HubKubeConfigSecret
 	h.klusterlet(k)
@@ -123,9 +126,7 @@ func (h *harness) report(reason, message string) {
 		Data:       map[string]string{operatorv1.JoinStatusReasonKey: reason, operatorv1.JoinStatusMessageKey: message},
 	}
 	if h.exists(&corev1.ConfigMap{}, agentNamespace, operatorv1.JoinStatusConfigMap) {
-		if err := h.admin.Update(h.t.Context(), status); err != nil {
-			h.t.Fatal(err)
-		}
+		expect.NoError(h.t, h.admin.Update(h.t.Context(), status))
 		return
 	}
 	h.create(status)
@@ -143,12 +144,12 @@ func (h *harness) runPod(klusterlet, app string, state corev1.ContainerState) {
 	}
 	h.create(pod)
 	pod.Status = corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "agent", Image: "capstan:test", State: state}}}
-	if err := h.admin.Status().Update(h.t.Context(), pod); err != nil {
-		h.t.Fatal(err)
-	}
+	expect.NoError(h.t, h.admin.Status().Update(h.t.Context(), pod))
 }
 
-func testPodProblem(t *testing.T, h *harness) {
+func TestOperatorTellsWhyTheAgentDoesNotRun(t *testing.T) {
+	t.Parallel()
+	h := takeOperator(t)
 	h.grant("joiner", bootstrapRules())
 	h.klusterlet("klusterlet")
 	h.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: agentNamespace}})
@@ -173,9 +174,7 @@ func TestHubsAreAskedOnlyWhenItIsTime(t *testing.T) {
 	next := func() time.Duration {
 		t.Helper()
 		result, err := h.probe.Reconcile(t.Context(), request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		return result.RequeueAfter
 	}
 	if got := next(); got != 30*time.Second {
@@ -192,7 +191,9 @@ func TestHubsAreAskedOnlyWhenItIsTime(t *testing.T) {
 	}
 }
 
-func testNamespaceChange(t *testing.T, h *harness) {
+func TestOperatorMovesTheAgentsWithTheirCredential(t *testing.T) {
+	t.Parallel()
+	h := takeOperator(t)
 	const next = "open-cluster-management-agent-next"
 	h.grant("member", hubRules())
 	h.klusterlet("klusterlet")
@@ -222,19 +223,15 @@ func testNamespaceChange(t *testing.T, h *harness) {
 }
 
 // otherCA returns a certificate authority that did not sign the hub's certificate.
-func otherCA(t *testing.T) []byte {
+func otherCA(t testing.TB) []byte {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "another"}, IsCA: true, BasicConstraintsValid: true,
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }

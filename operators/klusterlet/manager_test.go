@@ -4,7 +4,7 @@
 package klusterlet
 
 import (
-	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -14,11 +14,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/testing/cluster"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 	"github.com/capstan-io/capstan/operators/klusterlet/permissions"
 )
 
@@ -48,9 +48,7 @@ func TestTheOperatorReactsByWatchWithItsOwnRoleOnly(t *testing.T) {
 		return *h.deployment(agentNamespace, "klusterlet-work-agent").Spec.Replicas == 1
 	})
 	h.eventually("the cluster has joined", func() bool { return h.reason(operatorv1.KlusterletJoined) == operatorv1.JoinReasonJoined })
-	if err := h.admin.Delete(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: agentNamespace, Name: "klusterlet-work-sa"}}); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, h.admin.Delete(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: agentNamespace, Name: "klusterlet-work-sa"}}))
 	h.eventually("what was deleted comes back", func() bool {
 		return h.exists(&corev1.ServiceAccount{}, agentNamespace, "klusterlet-work-sa")
 	})
@@ -73,9 +71,7 @@ func TestTheOperatorHostsAgentsByWatchWithItsOwnRoleOnly(t *testing.T) {
 		return meta.IsStatusConditionTrue(h.get("klusterlet").Status.Conditions, operatorv1.KlusterletConditionApplied)
 	})
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "klusterlet", Name: operatorv1.ExternalManagedKubeConfigAgentSecret}}
-	if err := h.admin.Delete(t.Context(), secret); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, h.admin.Delete(t.Context(), secret))
 	h.eventually("a deleted credential of an agent comes back", func() bool {
 		return h.exists(&corev1.Secret{}, "klusterlet", operatorv1.ExternalManagedKubeConfigAgentSecret)
 	})
@@ -92,37 +88,14 @@ func TestTheOperatorHostsAgentsByWatchWithItsOwnRoleOnly(t *testing.T) {
 func (h *harness) startManager() {
 	h.t.Helper()
 	user, err := h.env.AddUser(envtest.User{Name: operatorUser}, h.config)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	expect.NoError(h.t, err)
 	caching, err := OperatorCacheOptions()
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	expect.NoError(h.t, err)
 	allowed, err := permissions.ReviewOperatorRole(h.t.Context(), h.client(user.Config()))
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	skip := true
-	mgr, err := ctrl.NewManager(user.Config(), ctrl.Options{
-		Scheme: h.admin.Scheme(), Cache: caching, Client: allowed.ClientOptions(), Metrics: metricsserver.Options{BindAddress: "0"},
-		Controller: config.Controller{SkipNameValidation: &skip},
-	})
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	if err := SetupKlusterletOperator(mgr, h.c.Settings, allowed, nil); err != nil {
-		h.t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(h.t.Context())
-	done := make(chan error, 1)
-	go func() { done <- mgr.Start(ctx) }()
-	h.t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			h.t.Errorf("the manager ended with an error: %v", err)
-		}
-	})
+	expect.NoError(h.t, err)
+	mgr := cluster.NewManager(h.t, user.Config(), ctrl.Options{Scheme: h.admin.Scheme(), Cache: caching, Client: allowed.ClientOptions()})
+	expect.NoError(h.t, SetupKlusterletOperator(mgr, h.c.Settings, allowed, nil))
+	cluster.RunManager(h.t, mgr)
 }
 
 func (h *harness) reason(conditionType string) string {
@@ -141,14 +114,7 @@ func (h *harness) eventually(what string, is func() bool) {
 
 func (h *harness) within(limit time.Duration, what string, is func() bool) {
 	h.t.Helper()
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
-	timeout := time.After(limit)
-	for !is() {
-		select {
-		case <-ticker.C:
-		case <-timeout:
-			h.t.Fatalf("%s: not within %s; status is %+v", what, limit, h.get("klusterlet").Status.Conditions)
-		}
-	}
+	expect.EventuallyTrue(h.t, limit, what, is, func() string {
+		return fmt.Sprintf("the status is %+v", h.get("klusterlet").Status.Conditions)
+	})
 }

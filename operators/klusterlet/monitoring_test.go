@@ -17,9 +17,11 @@ import (
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 )
 
-// testMonitoring is without the definition of PodMonitors: what is made with it is
+// TestOperatorTellsWhyThereAreNoPodMonitors is without the definition of PodMonitors: what is made with it is
 // tested where that is decided.
-func testMonitoring(t *testing.T, h *harness) {
+func TestOperatorTellsWhyThereAreNoPodMonitors(t *testing.T) {
+	t.Parallel()
+	h := takeOperator(t)
 	h.klusterlet("klusterlet", func(k *operatorv1.Klusterlet) {
 		k.Annotations = map[string]string{fleetv1alpha1.AnnotationMonitoring: fleetv1alpha1.MonitoringPodMonitor}
 	})

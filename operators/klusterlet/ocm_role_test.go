@@ -25,6 +25,8 @@ import (
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/kube/rights"
+	"github.com/capstan-io/capstan/internal/testing/env"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
 	"github.com/capstan-io/capstan/operators/klusterlet/permissions"
 )
@@ -33,21 +35,17 @@ import (
 const removalMax = podsGoneMax + time.Minute
 
 // ocmRules returns what OCM's chart allows the operator.
-func ocmRules(t *testing.T) []rbacv1.PolicyRule {
+func ocmRules(t testing.TB) []rbacv1.PolicyRule {
 	t.Helper()
 	content, err := os.ReadFile("testdata/ocm-operator-role.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	role := &rbacv1.ClusterRole{}
-	if err := yaml.UnmarshalStrict(content, role); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, yaml.UnmarshalStrict(content, role))
 	return role.Rules
 }
 
 // olderRules returns what OCM's charts before NetworkPolicies allowed it.
-func olderRules(t *testing.T) []rbacv1.PolicyRule {
+func olderRules(t testing.TB) []rbacv1.PolicyRule {
 	t.Helper()
 	return slices.DeleteFunc(ocmRules(t), func(rule rbacv1.PolicyRule) bool {
 		return slices.Contains(rule.APIGroups, networkingv1.GroupName)
@@ -99,9 +97,7 @@ func TestTheOperatorRunsUnderTheRolesOfOCMsCharts(t *testing.T) {
 
 			h.update("klusterlet", func(k *operatorv1.Klusterlet) { k.Spec.DeployOption.Mode = operatorv1.InstallModeSingleton })
 			h.eventually("one agent does everything", func() bool { return h.current() && h.deploymentsAre("klusterlet-agent") })
-			if err := h.admin.Delete(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: agentNamespace, Name: "klusterlet-work-sa"}}); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, h.admin.Delete(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: agentNamespace, Name: "klusterlet-work-sa"}}))
 			h.eventually("what was deleted comes back", func() bool {
 				return h.exists(&corev1.ServiceAccount{}, agentNamespace, "klusterlet-work-sa")
 			})
@@ -149,9 +145,7 @@ func (h *harness) deploymentsAre(names ...string) bool {
 	h.t.Helper()
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("DeploymentList"))
-	if err := h.admin.List(h.t.Context(), list, client.InNamespace(agentNamespace)); err != nil {
-		h.t.Fatal(err)
-	}
+	expect.NoError(h.t, h.admin.List(h.t.Context(), list, client.InNamespace(agentNamespace)))
 	var found []string
 	for i := range list.Items {
 		found = append(found, list.Items[i].Name)
@@ -159,42 +153,35 @@ func (h *harness) deploymentsAre(names ...string) bool {
 	return slices.Equal(found, names)
 }
 
-// TestUnderTheRoleOfOCMsCharts walks Klusterlets of all modes through their lives.
-func TestUnderTheRoleOfOCMsCharts(t *testing.T) {
+// olderOperators are hosted operators with the role of OCM's charts.
+var olderOperators = env.NewFixtures(servers, func(t testing.TB) *hostedHarness {
 	h := host(t, startGranted(t, olderRules(t)))
 	allowed, err := permissions.ReviewOperatorRole(t.Context(), h.c.Client)
 	if err != nil {
 		t.Fatal(err)
 	}
 	h.c.Permissions = allowed
-	alone := func(test func(*testing.T, *harness)) func(*testing.T, *hostedHarness) {
-		return func(t *testing.T, h *hostedHarness) { test(t, h.harness) }
-	}
-	for name, test := range map[string]func(*testing.T, *hostedHarness){
-		"InstallsBothAgents":              alone(testInstall),
-		"InstallsOneAgent":                alone(testModeChange),
-		"CopiesThePullSecret":             alone(testPullSecret),
-		"Upgrades":                        alone(testNewVersion),
-		"Removes":                         alone(testDeletion),
-		"Hosts":                           testHostedInstall,
-		"RemovesHostedAgents":             testHostedDeletion,
-		"LeavesALostManagedClusterBehind": testHostedEviction,
-	} {
-		t.Run(name, func(t *testing.T) {
-			here, there := *h.harness, *h.member
-			here.t, there.t = t, t
-			here.clock.SetTime(time.Now()) // that of the API servers
-			defer func() {
-				here.clean()
-				there.empty()
-			}()
-			test(t, &hostedHarness{harness: &here, member: &there})
-		})
-	}
+	return h
+})
+
+// underBothRoles tests an operator with its own role, and one with that of OCM's charts.
+func underBothRoles(t *testing.T, test func(*testing.T, *harness)) {
+	t.Helper()
+	t.Run("its own role", func(t *testing.T) { test(t, takeOperator(t)) })
+	t.Run("the role of OCM's charts", func(t *testing.T) { test(t, takeHosted(t, olderOperators).harness) })
 }
 
-// testNewVersion lets an operator of a newer release take over.
-func testNewVersion(t *testing.T, h *harness) {
+// hostedUnderBothRoles is underBothRoles for agents of another cluster.
+func hostedUnderBothRoles(t *testing.T, test func(*testing.T, *hostedHarness)) {
+	t.Helper()
+	t.Run("its own role", func(t *testing.T) { test(t, takeHosted(t, hostedOperators)) })
+	t.Run("the role of OCM's charts", func(t *testing.T) { test(t, takeHosted(t, olderOperators)) })
+}
+
+// TestNewReleaseTakesOverUnderTheRoleOfOCMsCharts lets an operator of a newer release take over.
+func TestNewReleaseTakesOverUnderTheRoleOfOCMsCharts(t *testing.T) {
+	t.Parallel()
+	h := takeHosted(t, olderOperators).harness
 	h.klusterlet("klusterlet")
 	h.reconcile("klusterlet")
 	before := h.c.Settings
@@ -213,7 +200,7 @@ func testNewVersion(t *testing.T, h *harness) {
 
 // narrowRules are those of a role that the operator cannot complete, as it may
 // escalate and bind the roles of agents only.
-func narrowRules(t *testing.T) []rbacv1.PolicyRule {
+func narrowRules(t testing.TB) []rbacv1.PolicyRule {
 	t.Helper()
 	rules := olderRules(t)
 	for i := range rules {

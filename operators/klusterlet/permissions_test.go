@@ -11,19 +11,16 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/capstan-io/capstan/config"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // An agent's marker for a namespace gives the operator the right in that
 // namespace only, but the agents can be in any.
 func TestOperatorHoldsWhatItGrants(t *testing.T) {
 	held, _, err := config.Rules(config.Klusterlet)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	rules, err := LoadAgentRules()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	rules = rules.WithClusterProperties()
 	for _, granted := range slices.Concat(rules.Registration.Cluster, rules.Registration.Home, rules.Work.Cluster, rules.Work.Home) {
 		for _, single := range singles(granted) {
@@ -37,9 +34,7 @@ func TestOperatorHoldsWhatItGrants(t *testing.T) {
 func TestRolesHaveNoWildcards(t *testing.T) {
 	for _, component := range []string{config.Klusterlet, config.RegistrationAgent, config.WorkAgent} {
 		cluster, namespaced, err := config.Rules(component)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		for _, rule := range slices.Concat(cluster, namespaced) {
 			for _, item := range slices.Concat(rule.Verbs, rule.APIGroups, rule.Resources) {
 				if strings.Contains(item, "*") {

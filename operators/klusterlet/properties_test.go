@@ -15,9 +15,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
-func testProperties(t *testing.T, h *harness) {
+func TestOperatorInstallsPropertiesOnlyWithTheirGate(t *testing.T) {
+	t.Parallel()
+	h := takeOperator(t)
 	const definition, role = "clusterproperties.about.k8s.io", "open-cluster-management:klusterlet-registration:agent"
 	mayRead := func() bool {
 		r := &rbacv1.ClusterRole{}
@@ -54,9 +57,7 @@ func testProperties(t *testing.T, h *harness) {
 	}
 
 	crd.Spec.Names.ShortNames = []string{"theirs"}
-	if err := h.admin.Update(t.Context(), crd); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, h.admin.Update(t.Context(), crd))
 	h.update("klusterlet", func(k *operatorv1.Klusterlet) {
 		k.Spec.RegistrationConfiguration.FeatureGates[1].Mode = operatorv1.FeatureGateModeDisable
 	})

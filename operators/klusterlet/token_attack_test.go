@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
 )
 
@@ -106,9 +107,7 @@ func (h *harness) attack(namespace, account, victim string) {
 	control := tokenSecret(namespace, "control", victim)
 	h.create(control)
 	h.awaitToken(control)
-	if err := h.admin.Get(h.t.Context(), key, pending); err != nil {
-		h.t.Fatal(err)
-	}
+	expect.NoError(h.t, h.admin.Get(h.t.Context(), key, pending))
 	if len(pending.Data[corev1.ServiceAccountTokenKey]) > 0 {
 		h.t.Errorf("the agent has a token of %q", victim)
 	}
@@ -134,9 +133,7 @@ func (h *harness) awaitToken(secret *corev1.Secret) {
 		case <-timeout:
 			h.t.Fatalf("the token controller did not fill secret %q within %s: the attack proves nothing", secret.Name, tokenPatience)
 		}
-		if err := h.admin.Get(h.t.Context(), client.ObjectKeyFromObject(secret), secret); err != nil {
-			h.t.Fatal(err)
-		}
+		expect.NoError(h.t, h.admin.Get(h.t.Context(), client.ObjectKeyFromObject(secret), secret))
 	}
 }
 
@@ -145,13 +142,9 @@ func (h *harness) startTokens() {
 	h.t.Helper()
 	dir := h.t.TempDir()
 	kubeconfig := filepath.Join(dir, "kubeconfig")
-	if err := os.WriteFile(kubeconfig, h.env.KubeConfig, 0o600); err != nil {
-		h.t.Fatal(err)
-	}
+	expect.NoError(h.t, os.WriteFile(kubeconfig, h.env.KubeConfig, 0o600))
 	log, err := os.Create(filepath.Join(dir, "log"))
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	expect.NoError(h.t, err)
 	command := exec.Command(filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kube-controller-manager"),
 		"--kubeconfig="+kubeconfig, "--controllers=serviceaccount-token-controller,serviceaccount-controller",
 		"--leader-elect=false", "--secure-port=0",

@@ -23,6 +23,7 @@ import (
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/operator/install"
 	"github.com/capstan-io/capstan/internal/operator/render"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
 	"github.com/capstan-io/capstan/operators/clustermanager/status"
 )
@@ -93,9 +94,7 @@ func recorder(t *testing.T, applied *[]string) func(context.Context, *install.Ta
 		t.Helper()
 		for _, object := range objects {
 			u, err := render.ToUnstructured(object)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			*applied = append(*applied, u.GetName())
 		}
 		return nil
@@ -159,9 +158,7 @@ func TestWhatBelongsToOthersIsLeftAloneAndNamed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var applied []string
 			got, err := InstallAPIServices(t.Context(), target("", tc.has...), hub(), recorder(t, &applied))
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("what is known of them, -want +got:\n%s", diff)
 			}

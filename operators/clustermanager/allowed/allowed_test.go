@@ -17,27 +17,22 @@ import (
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/config"
 	"github.com/capstan-io/capstan/internal/kube/rights"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // rulesOf reads the ClusterRole at the beginning of a file.
 func rulesOf(t *testing.T, file string) []rbacv1.PolicyRule {
 	t.Helper()
 	content, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	role := &rbacv1.ClusterRole{}
-	if err := yaml.UnmarshalStrict([]byte(strings.Split(string(content), "\n---")[0]), role); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, yaml.UnmarshalStrict([]byte(strings.Split(string(content), "\n---")[0]), role))
 	return role.Rules
 }
 
 func TestWhatIsOff(t *testing.T) {
 	own, _, err := config.Rules(config.ClusterManager)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	ocm := rulesOf(t, "../../../test/testdata/ocm/cluster-manager.yaml")
 	beyond := rulesOf(t, "../../../config/samples/ocm-chart/clusterrole.yaml")
 	propagation := rulesOf(t, "../../../config/samples/propagation/clusterrole.yaml")
@@ -84,9 +79,7 @@ func TestWhatIsOff(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			held := rights.FromRules(test.held...)
 			decision, err := DecideFeatures(OperatorRights{Name: "the operator", Hub: held, Home: held, Hosted: test.hosted, Propagates: test.propagates}, config.Rules)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			var off []Feature
 			for _, feature := range []Feature{Connections, Push, NetworkPolicies, Events, Binding, Users, AggregatedAPI, Propagation, rest} {
 				if decision.IsFeatureOff(feature) {

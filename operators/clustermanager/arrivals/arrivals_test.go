@@ -12,6 +12,7 @@ import (
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/operator/probe"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 func connection(name string, mode fleetv1alpha1.SyncMode) *fleetv1alpha1.ClusterConnection {
@@ -52,24 +53,18 @@ func TestTheFirstAndTheLastPushClusterAreTold(t *testing.T) {
 
 func TestAHubIsWatchedOnceAndAnewWithAnotherCredential(t *testing.T) {
 	scheme := runtime.NewScheme()
-	if err := fleetv1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, fleetv1alpha1.AddToScheme(scheme))
 	s := NewPushClusterSource(scheme)
 	watch := func(fingerprint string) {
 		t.Helper()
 		config := &rest.Config{Host: "https://hub.invalid:6443"}
-		if err := s.WatchHub("hub", probe.Credential{Config: config, Fingerprint: fingerprint}); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, s.WatchHub("hub", probe.Credential{Config: config, Fingerprint: fingerprint}))
 	}
 	watch("a")
 	if len(s.watched) != 0 {
 		t.Error("a hub is watched before the controller runs, which nobody would end")
 	}
-	if err := s.Start(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, s.Start(t.Context(), nil))
 	ended := false
 	watch("a")
 	known := s.watched["hub"]

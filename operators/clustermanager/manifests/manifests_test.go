@@ -6,13 +6,11 @@ package manifests
 import (
 	"bytes"
 	"flag"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -24,6 +22,8 @@ import (
 	"github.com/capstan-io/capstan/config"
 	"github.com/capstan-io/capstan/internal/operator/render"
 	"github.com/capstan-io/capstan/internal/server/features"
+	"github.com/capstan-io/capstan/internal/testing/expect"
+	"github.com/capstan-io/capstan/internal/testing/golden"
 )
 
 var update = flag.Bool("update", false, "write what is rendered into the golden files")
@@ -128,20 +128,7 @@ func TestManifestsAreAsInTheGoldenFiles(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := rendered(t, tc.hub)
-			path := filepath.Join("testdata", name+".yaml")
-			if *update {
-				if err := os.WriteFile(path, got, 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatalf("%v; run the test with -update", err)
-			}
-			if diff := cmp.Diff(string(want), string(got)); diff != "" {
-				t.Errorf("%s: run the test with -update if this is meant (-want +got):\n%s", tc.reason, diff)
-			}
+			golden.CompareFile(t, filepath.Join("testdata", name+".yaml"), tc.reason, rendered(t, tc.hub), *update)
 		})
 	}
 }
@@ -150,13 +137,9 @@ func TestManifestsAreAsInTheGoldenFiles(t *testing.T) {
 func everyObject(t *testing.T, h Hub) []render.Object {
 	t.Helper()
 	access, err := ComponentAccess(h, testRules)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	home, err := HomeAccess(h, testRules)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	users := UserRoles(h, func(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule { return rules })
 	return slices.Concat(HubNamespaces(h), access, users, home, BootstrapAccess(h), ServerServices(h), HomeServices(h),
 		HubNetworkPolicies(h), DisruptionBudgets(h), ComponentDeployments(h), WebhookConfigurations(h), ConnectionGuard(h), AgentGuards(h), PriorityObjects(h), protection(h), apiServices(h))
@@ -183,13 +166,9 @@ func rendered(t *testing.T, h Hub) []byte {
 	var out bytes.Buffer
 	for _, object := range everyObject(t, h) {
 		u, err := render.ToUnstructured(object)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		text, err := yaml.Marshal(u.Object)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		out.WriteString("---\n")
 		out.Write(text)
 	}
@@ -201,9 +180,7 @@ func TestEverythingCarriesTheLabelOfItsOwner(t *testing.T) {
 		h.Labels = map[string]string{"team": "fleet"}
 		for _, object := range everyObject(t, h) {
 			u, err := render.ToUnstructured(object)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			if u.GetLabels()[operatorv1.LabelCreatedByClusterManager] != h.Name {
 				t.Errorf("%s %s has no label of its owner", u.GetKind(), u.GetName())
 			}
@@ -231,13 +208,9 @@ func TestProgramsThatWriteWorksAreToldOfEachOther(t *testing.T) {
 		told := 0
 		for _, deployment := range ComponentDeployments(tc.hub) {
 			u, err := render.ToUnstructured(deployment)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			text, err := u.MarshalJSON()
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			told += strings.Count(string(text), `"--work-writers=2"`)
 		}
 		if told != tc.want {
@@ -266,9 +239,7 @@ func TestUnsetImageIsThatOfTheOperator(t *testing.T) {
 func TestNobodyButServersIsReachedByAService(t *testing.T) {
 	for _, service := range ServerServices(everything()) {
 		u, err := render.ToUnstructured(service)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		if !strings.HasSuffix(u.GetName(), "-webhook") && u.GetName() != "cluster-manager-apiserver" {
 			t.Errorf("Service %s", u.GetName())
 		}
@@ -278,22 +249,16 @@ func TestNobodyButServersIsReachedByAService(t *testing.T) {
 func TestHostedComponentsAreNobodyOnTheirCluster(t *testing.T) {
 	h := hosted()
 	objects, err := HomeAccess(h, config.Rules)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	allowed := []string{"leases", "pods", "tokenreviews", "subjectaccessreviews", "servicecidrs"}
 	for _, object := range objects {
 		u, err := render.ToUnstructured(object)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		if kind := u.GetKind(); kind != "ClusterRole" && kind != "Role" {
 			continue
 		}
 		role := &rbacv1.ClusterRole{} // Role has the same fields
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, role); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, role))
 		for _, rule := range role.Rules {
 			if len(rule.Resources) != 1 || !slices.Contains(allowed, rule.Resources[0]) {
 				t.Errorf("%s %s allows %v on %v", u.GetKind(), u.GetName(), rule.Verbs, rule.Resources)

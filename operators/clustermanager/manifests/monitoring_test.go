@@ -12,6 +12,7 @@ import (
 	"github.com/capstan-io/capstan/config"
 	"github.com/capstan-io/capstan/internal/operator/render"
 	"github.com/capstan-io/capstan/internal/server/features"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 func TestMetricsNameClustersOnlyIfAsked(t *testing.T) {
@@ -30,9 +31,7 @@ func TestPodMonitorsHaveAllComponentsAndAreThoseThatTheOperatorMayWrite(t *testi
 		t.Fatal(err)
 	}
 	rules, _, err := config.Rules(config.ClusterManager)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	var allowed, components []string
 	for _, rule := range rules {
 		if slices.Contains(rule.Resources, "podmonitors") {
@@ -41,16 +40,12 @@ func TestPodMonitorsHaveAllComponentsAndAreThoseThatTheOperatorMayWrite(t *testi
 	}
 	for _, object := range PodMonitors(h) {
 		monitor, err := render.ToUnstructured(object)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		if !slices.Contains(allowed, monitor.GetName()) {
 			t.Errorf("the role of the operator does not name PodMonitor %q: %q", monitor.GetName(), allowed)
 		}
 		endpoints, _, err := unstructured.NestedSlice(monitor.Object, "spec", "podMetricsEndpoints")
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		for _, endpoint := range endpoints {
 			relabelings, _, _ := unstructured.NestedSlice(endpoint.(map[string]any), "relabelings")
 			last, _ := relabelings[len(relabelings)-1].(map[string]any)

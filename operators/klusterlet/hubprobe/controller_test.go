@@ -25,6 +25,7 @@ import (
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/operator/probe"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 const namespace = operatorv1.DefaultAgentNamespace
@@ -64,9 +65,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, operatorv1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, add(scheme))
 	}
 	b := &bench{
 		T: t, client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(),
@@ -84,9 +83,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 func (b *bench) look() time.Duration {
 	b.Helper()
 	result, err := b.controller.Reconcile(b.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: "klusterlet"}})
-	if err != nil {
-		b.Fatal(err)
-	}
+	expect.NoError(b, err)
 	return result.RequeueAfter
 }
 
@@ -171,9 +168,7 @@ func TestWhenAHubIsAsked(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: operatorv1.JoinStatusConfigMap},
 		Data:       map[string]string{operatorv1.JoinStatusReasonKey: operatorv1.JoinReasonWaitingForCSRApproval},
 	}
-	if err := b.client.Create(t.Context(), step); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, b.client.Create(t.Context(), step))
 	b.look()
 	want(2, "the agent is at another step")
 
@@ -189,9 +184,7 @@ func TestWhenAHubIsAsked(t *testing.T) {
 	if again := b.look(); again != retryInterval || len(b.changed) != 2 {
 		t.Errorf("the hub has put the agent out: again after %s with %d changes, want %s with 2", again, len(b.changed), retryInterval)
 	}
-	if err := b.client.Delete(t.Context(), klusterlet()); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, b.client.Delete(t.Context(), klusterlet()))
 	b.look()
 	if diff := cmp.Diff(ProbeResult{}, b.results.LastResult("klusterlet")); diff != "" {
 		t.Errorf("the Klusterlet is gone, and its result is kept (-want +got):\n%s", diff)

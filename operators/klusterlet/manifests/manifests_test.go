@@ -4,9 +4,7 @@
 package manifests
 
 import (
-	"bytes"
 	"flag"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -17,11 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/yaml"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/operator/render"
 	"github.com/capstan-io/capstan/internal/server/features"
+	"github.com/capstan-io/capstan/internal/testing/golden"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -85,7 +83,7 @@ func TestRenderedManifestsAreAsInTheGoldenFiles(t *testing.T) {
 			objects = append(objects, MemberAccess(klusterlet, rules, test.options.PullSecret)...)
 			objects = append(objects, AgentNetworkPolicies(klusterlet, test.options.HubPorts)...)
 			objects = append(objects, AgentDeployments(klusterlet, test.options)...)
-			compareGolden(t, filepath.Join("testdata", name+".golden.yaml"), test.reason, objects)
+			golden.CompareFile(t, filepath.Join("testdata", name+".golden.yaml"), test.reason, golden.YAMLDocuments(t, objects), *update)
 		})
 	}
 }
@@ -142,34 +140,6 @@ func allSettings() AgentOptions {
 		Image: "capstan:1", PullSecret: "pull", Replicas: 3, WorkReplicas: 3, ClusterName: "cluster1",
 		Env:               []corev1.EnvVar{{Name: "HTTPS_PROXY", Value: "http://proxy:3128"}},
 		RegistrationGates: registration, WorkGates: work, HubPorts: []int32{16443, 6443},
-	}
-}
-
-func compareGolden(t *testing.T, path, reason string, objects []render.Object) {
-	t.Helper()
-	var got bytes.Buffer
-	for _, object := range objects {
-		encoded, err := yaml.Marshal(object)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got.WriteString("---\n")
-		got.Write(encoded)
-	}
-	if *update {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, got.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got.String()); diff != "" {
-		t.Errorf("%s (-want +got; go test -update writes the file):\n%s", reason, diff)
 	}
 }
 

@@ -12,13 +12,12 @@ import (
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/config"
 	"github.com/capstan-io/capstan/internal/operator/render"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 func TestPodMonitorsAreThoseThatTheOperatorMayWrite(t *testing.T) {
 	rules, _, err := config.Rules(config.Klusterlet)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	var allowed []string
 	for _, rule := range rules {
 		if slices.Contains(rule.Resources, "podmonitors") {
@@ -29,9 +28,7 @@ func TestPodMonitorsAreThoseThatTheOperatorMayWrite(t *testing.T) {
 	where := map[string]string{}
 	for _, object := range PodMonitors(klusterlet, "operators") {
 		monitor, err := render.ToUnstructured(object)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		if !slices.Contains(allowed, monitor.GetName()) {
 			t.Errorf("the role of the operator does not name PodMonitor %q: %q", monitor.GetName(), allowed)
 		}

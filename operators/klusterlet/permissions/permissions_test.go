@@ -16,13 +16,12 @@ import (
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/config"
 	"github.com/capstan-io/capstan/internal/kube/rights"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 func TestTheOperatorsOwnRoleLacksNothing(t *testing.T) {
 	held, _, err := config.Rules(config.Klusterlet)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if lacked := rights.FromRules(held...).MissingRules(wantedRules()...); len(lacked) > 0 {
 		t.Errorf("the role that the operator is installed with lacks %s: add it to permissions.go and run make generate", rights.DescribeRules(lacked))
 	}
