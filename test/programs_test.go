@@ -43,8 +43,8 @@ func starters() map[string]inputs {
 		"internal/apiserver":           ofAssets,
 		"internal/cli/install":         eachTime, // hack/deploy
 		"internal/cli/interpret":       noTree,   // the user's editor
+		"internal/testing/dedicated":   ofAssets,
 		"internal/testing/env":         ofAssets,
-		"operators/controlplane":       ofAssets,
 		"operators/klusterlet":         ofAssets,
 		"test":                         eachTime, // go list, git ls-files
 		"test/apis":                    eachTime, // go build

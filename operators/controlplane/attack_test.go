@@ -24,71 +24,80 @@ import (
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/server/certs"
+	"github.com/capstan-io/capstan/internal/testing/dedicated"
+	"github.com/capstan-io/capstan/internal/testing/env"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 	"github.com/capstan-io/capstan/operators/controlplane/manifests"
 )
 
 const (
 	etcdClients, etcdMembers, apiServerPort = 2379, 2380, fleetv1alpha1.ControlPlanePort
 	frontProxy                              = "front-proxy-client"
-	clusterInfo                             = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
 )
 
-// TestADedicatedHubHoldsOut attacks the programs of a ControlPlane, as its pods
-// run them: from outside, from a pod of the host, and as an administrator of the
-// hub who wants to get into the host.
-func TestADedicatedHubHoldsOut(t *testing.T) {
-	p := startProcesses(t)
-	admin := p.admin()
-	t.Run("nobody but the API server stores in etcd", func(t *testing.T) { p.etcdRefuses(t) })
-	t.Run("what etcd stores of Secrets is encrypted", func(t *testing.T) { p.secretsAreEncrypted(t, admin) })
-	t.Run("headers of a front proxy are believed from the front proxy only", func(t *testing.T) { p.headersAreIgnored(t) })
-	t.Run("without a credential there is health and cluster-info", func(t *testing.T) { p.anonymousReadsLittle(t) })
-	t.Run("the API server proxies to no address of its own host", func(t *testing.T) { p.proxyRefuses(t, admin) })
-	t.Run("the API server gives no credential away", func(t *testing.T) { p.nothingIsGivenAway(t, admin) })
+// attacked is a dedicated hub that tests attack, with its administrator: from outside, from a pod of
+// the host, and as an administrator of the hub who wants to get into the host.
+type attacked struct {
+	*dedicated.Processes
+	admin client.Client
 }
 
-// etcdRefuses connects to etcd with every certificate that the control plane has,
+// attackedHubs is one hub for all attacks.
+var attackedHubs = env.NewFixtures(servers, func(t testing.TB) attacked {
+	p := dedicated.StartProcesses(t, etcdQuota)
+	return attacked{Processes: p, admin: p.AdminClient()}
+})
+
+func attackedHub(t *testing.T) attacked {
+	t.Helper()
+	shared := attackedHubs.ShareFixture(t)
+	mine := *shared.Processes
+	mine.T = t
+	return attacked{Processes: &mine, admin: shared.admin}
+}
+
+// TestNobodyButTheAPIServerStoresInEtcd connects to etcd with every certificate that the control plane has,
 // as somebody does who got into a pod of the host.
-func (p *processes) etcdRefuses(t *testing.T) {
-	for authority, leaves := range p.plane.Authorities() {
+func TestNobodyButTheAPIServerStoresInEtcd(t *testing.T) {
+	p := attackedHub(t)
+	for authority, leaves := range p.Plane.Authorities() {
 		for _, leaf := range leaves {
 			if leaf.User == "" {
 				leaf.User = "somebody" // of servers only
 			}
-			pair := p.sign(authority, leaf)
-			read := p.ask(p.keys(pair, "/"))
-			if stores := authority == manifests.EtcdAuthority; (read.err == nil && read.status == http.StatusOK) != stores {
+			pair := p.SignLeaf(authority, leaf)
+			read := p.SendRequest(p.keys(pair, "/"))
+			if stores := authority == manifests.EtcdAuthority; (read.Err == nil && read.Status == http.StatusOK) != stores {
 				t.Errorf("with certificate %s etcd says %+v, want that it answers: %t", leaf.Secret, read, stores)
 			}
-			met := p.ask(request{port: etcdMembers, path: "/version", with: pair})
-			if member := leaf.User == "etcd-member"; (met.err == nil) != member {
+			met := p.SendRequest(dedicated.Request{Port: etcdMembers, Path: "/version", With: pair})
+			if member := leaf.User == "etcd-member"; (met.Err == nil) != member {
 				t.Errorf("with certificate %s the members say %+v, want that they answer: %t", leaf.Secret, met, member)
 			}
 		}
 	}
-	if got := p.ask(p.keys(nil, "/")); got.err == nil {
+	if got := p.SendRequest(p.keys(nil, "/")); got.Err == nil {
 		t.Errorf("without a certificate etcd says %+v", got)
 	}
 }
 
 // keys asks etcd for the first key that begins so, and its value.
-func (p *processes) keys(with *certs.CertificatePair, prefix string) request {
+func (p attacked) keys(with *certs.CertificatePair, prefix string) dedicated.Request {
 	end := prefix[:len(prefix)-1] + string(prefix[len(prefix)-1]+1)
 	encode := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
-	return request{
-		port: etcdClients, with: with, method: http.MethodPost, path: "/v3/kv/range",
-		body: fmt.Sprintf(`{"key":%q,"range_end":%q,"limit":1}`, encode(prefix), encode(end)),
+	return dedicated.Request{
+		Port: etcdClients, With: with, Method: http.MethodPost, Path: "/v3/kv/range",
+		Body: fmt.Sprintf(`{"key":%q,"range_end":%q,"limit":1}`, encode(prefix), encode(end)),
 	}
 }
 
-func (p *processes) secretsAreEncrypted(t *testing.T, admin client.Client) {
+func TestWhatEtcdStoresOfSecretsIsEncrypted(t *testing.T) {
+	p := attackedHub(t)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "mine"}, StringData: map[string]string{"a": "b"}}
-	if err := admin.Create(t.Context(), secret); err != nil {
-		t.Fatal(err)
-	}
-	pair := p.sign(manifests.EtcdAuthority, certs.Leaf{User: "kube-apiserver"})
-	got := p.ask(p.keys(pair, "/registry/secrets/default/mine"))
-	_, value, _ := strings.Cut(got.body, `"value":"`)
+	expect.NoError(t, p.admin.Create(t.Context(), secret))
+	pair := p.SignLeaf(manifests.EtcdAuthority, certs.Leaf{User: "kube-apiserver"})
+	got := p.SendRequest(p.keys(pair, "/registry/secrets/default/mine"))
+	_, value, _ := strings.Cut(got.Body, `"value":"`)
 	value, _, _ = strings.Cut(value, `"`)
 	stored, err := base64.StdEncoding.DecodeString(value)
 	if err != nil || !strings.HasPrefix(string(stored), "k8s:enc:secretbox:") {
@@ -96,8 +105,9 @@ func (p *processes) secretsAreEncrypted(t *testing.T, admin client.Client) {
 	}
 }
 
-// headersAreIgnored asks the API server who one is that claims to be somebody else.
-func (p *processes) headersAreIgnored(t *testing.T) {
+// TestHeadersOfAFrontProxyAreBelievedFromTheFrontProxyOnly asks the API server who one is that claims to be somebody else.
+func TestHeadersOfAFrontProxyAreBelievedFromTheFrontProxyOnly(t *testing.T) {
+	p := attackedHub(t)
 	claim := map[string]string{"X-Remote-User": "capstan:admin", "X-Remote-Group": "system:masters"}
 	for name, test := range map[string]struct {
 		authority, user string
@@ -112,49 +122,51 @@ func (p *processes) headersAreIgnored(t *testing.T) {
 		"the API server itself":          {manifests.ServingAuthority, frontProxy, http.StatusUnauthorized, ""},
 		"the front proxy":                {manifests.FrontProxyAuthority, frontProxy, http.StatusCreated, "capstan:admin"},
 	} {
-		r := request{
-			port: apiServerPort, method: http.MethodPost, path: "/apis/authentication.k8s.io/v1/selfsubjectreviews", header: claim,
-			body: `{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}`,
+		r := dedicated.Request{
+			Port: apiServerPort, Method: http.MethodPost, Path: "/apis/authentication.k8s.io/v1/selfsubjectreviews", Header: claim,
+			Body: `{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}`,
 		}
 		if test.authority != "" {
-			r.with = p.sign(test.authority, certs.Leaf{User: test.user})
+			r.With = p.SignLeaf(test.authority, certs.Leaf{User: test.user})
 		}
-		got := p.ask(r)
-		if got.status != test.want || !strings.Contains(got.body, fmt.Sprintf(`"username":%q`, test.as)) && test.as != "" {
+		got := p.SendRequest(r)
+		if got.Status != test.want || !strings.Contains(got.Body, fmt.Sprintf(`"username":%q`, test.as)) && test.as != "" {
 			t.Errorf("%s: got %+v, want %d and user %q", name, got, test.want, test.as)
 		}
 	}
 }
 
-func (p *processes) anonymousReadsLittle(t *testing.T) {
+func TestWithoutACredentialThereIsHealthAndClusterInfo(t *testing.T) {
+	p := attackedHub(t)
 	for path, want := range map[string]int{
 		"/livez": http.StatusOK, "/readyz": http.StatusOK,
-		clusterInfo: http.StatusOK,
+		dedicated.ClusterInfo:                       http.StatusOK,
 		"/api/v1/namespaces/kube-public/configmaps": http.StatusUnauthorized,
 		"/version":                          http.StatusUnauthorized,
 		"/metrics":                          http.StatusUnauthorized,
 		"/openapi/v3":                       http.StatusUnauthorized,
 		"/.well-known/openid-configuration": http.StatusUnauthorized,
 	} {
-		if got := p.ask(request{port: apiServerPort, path: path}); got.status != want {
+		if got := p.SendRequest(dedicated.Request{Port: apiServerPort, Path: path}); got.Status != want {
 			t.Errorf("%s: got %+v, want %d", path, got, want)
 		}
 	}
 }
 
-// proxyRefuses lets an administrator name the addresses of the API server's pod,
+// TestTheAPIServerProxiesToNoAddressOfItsOwnHost lets an administrator name the addresses of the API server's pod,
 // and of the metadata of a cloud, wherever the API server would connect to them.
-func (p *processes) proxyRefuses(t *testing.T, admin client.Client) {
-	with := p.sign(manifests.ClientAuthority, p.adminLeaf())
+func TestTheAPIServerProxiesToNoAddressOfItsOwnHost(t *testing.T) {
+	p := attackedHub(t)
+	with := p.SignLeaf(manifests.ClientAuthority, p.AdminLeaf())
 	for n, address := range []string{"127.0.0.1", "169.254.169.254", "localhost", "::1"} {
 		kind := corev1.NodeInternalIP
 		if _, err := netip.ParseAddr(address); err != nil {
 			kind = corev1.NodeHostName
 		}
-		node := p.node(t, admin, fmt.Sprintf("node-%d", n), kind, address, int32(p.ports[apiServerPort]))
-		for _, path := range []string{"/api/v1/nodes/" + node + "/proxy/", fmt.Sprintf("/api/v1/nodes/https:%s:%d/proxy/", node, p.ports[apiServerPort])} {
-			got := p.ask(request{port: apiServerPort, with: with, path: path})
-			if got.status < http.StatusBadRequest || !strings.Contains(got.body, "not allowed") {
+		node := p.node(t, fmt.Sprintf("node-%d", n), kind, address, int32(p.Ports[apiServerPort]))
+		for _, path := range []string{"/api/v1/nodes/" + node + "/proxy/", fmt.Sprintf("/api/v1/nodes/https:%s:%d/proxy/", node, p.Ports[apiServerPort])} {
+			got := p.SendRequest(dedicated.Request{Port: apiServerPort, With: with, Path: path})
+			if got.Status < http.StatusBadRequest || !strings.Contains(got.Body, "not allowed") {
 				t.Errorf("%s at %s: got %+v, want that the address is not allowed", path, address, got)
 			}
 		}
@@ -167,70 +179,63 @@ func (p *processes) proxyRefuses(t *testing.T, admin client.Client) {
 				Addresses: []corev1.EndpointAddress{{IP: address}}, Ports: []corev1.EndpointPort{{Port: 80}},
 			}},
 		}
-		if err := admin.Create(t.Context(), endpoints); err == nil {
+		if err := p.admin.Create(t.Context(), endpoints); err == nil {
 			t.Errorf("the API server takes Endpoints at %s", address)
 		}
 	}
 }
 
 // node makes a node with an address, where its kubelet listens on the port.
-func (p *processes) node(t *testing.T, admin client.Client, name string, kind corev1.NodeAddressType, address string, port int32) string {
+func (p attacked) node(t *testing.T, name string, kind corev1.NodeAddressType, address string, port int32) string {
 	t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	if err := admin.Create(t.Context(), node); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, p.admin.Create(t.Context(), node))
 	node.Status.Addresses = []corev1.NodeAddress{{Type: kind, Address: address}}
 	node.Status.DaemonEndpoints.KubeletEndpoint.Port = port
-	if err := admin.Status().Update(t.Context(), node); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, p.admin.Status().Update(t.Context(), node))
 	return name
 }
 
-// nothingIsGivenAway lets an administrator make the API server connect to a server
+// TestTheAPIServerGivesNoCredentialAway lets an administrator make the API server connect to a server
 // of the administrator's, by a Node and by a webhook, and looks at what it sends:
 // nothing that the host or etcd would take for a credential.
-func (p *processes) nothingIsGivenAway(t *testing.T, admin client.Client) {
+func TestTheAPIServerGivesNoCredentialAway(t *testing.T) {
+	p := attackedHub(t)
 	seen := make(chan *http.Request, 10)
 	address := ownAddress(t)
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", net.JoinHostPort(address, "0"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		seen <- r
 		w.WriteHeader(http.StatusTeapot)
 	}))
 	_ = server.Listener.Close()
 	server.Listener = listener
-	server.TLS = p.serverConfig(t, address)
+	server.TLS = p.ServerConfig(address)
 	server.StartTLS()
 	defer server.Close()
 	port := listener.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // of TCP
 
 	token := map[string]string{"Authorization": "Bearer of-somebody"}
-	p.node(t, admin, "mine", corev1.NodeInternalIP, address, int32(port))
-	p.ask(request{
-		port: apiServerPort, with: p.sign(manifests.ClientAuthority, p.adminLeaf()), path: fmt.Sprintf("/api/v1/nodes/https:mine:%d/proxy/pods", port), header: token,
+	p.node(t, "mine", corev1.NodeInternalIP, address, int32(port))
+	p.SendRequest(dedicated.Request{
+		Port: apiServerPort, With: p.SignLeaf(manifests.ClientAuthority, p.AdminLeaf()), Path: fmt.Sprintf("/api/v1/nodes/https:mine:%d/proxy/pods", port), Header: token,
 	})
 	p.bare(t, "a Node", seen)
 
 	hook := &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "mine"}, Webhooks: []admissionv1.ValidatingWebhook{{
 		Name: "mine.example.com", SideEffects: ptr.To(admissionv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
 		ClientConfig: admissionv1.WebhookClientConfig{
-			URL: ptr.To(fmt.Sprintf("https://%s/admit", listener.Addr())), CABundle: p.authorities[manifests.ServingAuthority].CertPEM,
+			URL: ptr.To(fmt.Sprintf("https://%s/admit", listener.Addr())), CABundle: p.Authorities[manifests.ServingAuthority].CertPEM,
 		},
 		Rules: []admissionv1.RuleWithOperations{{
 			Operations: []admissionv1.OperationType{admissionv1.Create},
 			Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
 		}},
 	}}}
-	if err := admin.Create(t.Context(), hook); err != nil {
-		t.Fatal(err)
-	}
-	p.until("the API server knows of the webhook", func() error {
-		return expectError(admin.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, GenerateName: "any-"}}))
+	expect.NoError(t, p.admin.Create(t.Context(), hook))
+	expect.EventuallyWithin(t, 2*time.Minute, "the API server knows of the webhook", func() error {
+		return expectError(p.admin.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, GenerateName: "any-"}}))
 	})
 	p.bare(t, "a webhook", seen)
 }
@@ -244,7 +249,7 @@ func expectError(err error) error {
 }
 
 // bare looks at the next request that came.
-func (p *processes) bare(t *testing.T, by string, seen <-chan *http.Request) {
+func (p attacked) bare(t *testing.T, by string, seen <-chan *http.Request) {
 	t.Helper()
 	select {
 	case r := <-seen:
@@ -265,9 +270,7 @@ func (p *processes) bare(t *testing.T, by string, seen <-chan *http.Request) {
 func ownAddress(t *testing.T) string {
 	t.Helper()
 	addresses, err := net.InterfaceAddrs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	found := slices.IndexFunc(addresses, func(a net.Addr) bool {
 		network, ok := a.(*net.IPNet)
 		return ok && network.IP.To4() != nil && network.IP.IsGlobalUnicast()

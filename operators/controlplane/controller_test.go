@@ -25,6 +25,7 @@ import (
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/server/certs"
 	"github.com/capstan-io/capstan/internal/testing/env"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 	"github.com/capstan-io/capstan/operators/controlplane/manifests"
 )
 
@@ -85,13 +86,9 @@ func (h *harness) kubeconfigWorks(cp *fleetv1alpha1.ControlPlane) {
 	secret := &corev1.Secret{}
 	h.read(secret, kubeconfigs, operatorv1.ExternalHubKubeConfigSecret)
 	config, err := clientcmd.RESTConfigFromKubeConfig(secret.Data["kubeconfig"])
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	expect.NoError(h.t, err)
 	pair, err := certs.ParsePair(config.CertData, config.KeyData)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	expect.NoError(h.t, err)
 	if got := pair.Certificate.Subject.Organization; len(got) != 1 || got[0] != fleetv1alpha1.ControlPlaneAdminsGroup {
 		h.t.Errorf("the user of the kubeconfig is in the groups %v", got)
 	}
@@ -136,9 +133,7 @@ func TestASettledControlPlaneIsNotWritten(t *testing.T) {
 			"Secrets": &corev1.SecretList{}, "ConfigMaps": &corev1.ConfigMapList{}, "Services": &corev1.ServiceList{},
 			"Deployments": &appsv1.DeploymentList{}, "StatefulSets": &appsv1.StatefulSetList{}, "NetworkPolicies": &networkingv1.NetworkPolicyList{},
 		} {
-			if err := h.admin.List(t.Context(), list, client.InNamespace(home)); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, h.admin.List(t.Context(), list, client.InNamespace(home)))
 			if err := meta.EachListItem(list, func(item runtime.Object) error {
 				object := item.(client.Object)
 				found[kind+" "+object.GetName()] = object.GetResourceVersion()
@@ -326,14 +321,10 @@ func TestMistakesSayWhatToDo(t *testing.T) {
 	service := &corev1.Service{}
 	h.read(service, home, "hub-apiserver")
 	service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.4"}}
-	if err := h.admin.Status().Update(t.Context(), service); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, h.admin.Status().Update(t.Context(), service))
 	server := h.pod(manifests.APIServer, "", "")
 	server.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
-	if err := h.admin.Status().Update(t.Context(), server); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, h.admin.Status().Update(t.Context(), server))
 	h.outdated = errors.New("certificate is valid for localhost")
 	h.walk()
 	h.expect(fleetv1alpha1.ControlPlaneConditionProgressing, yes, fleetv1alpha1.ControlPlaneReasonInstalling, "certificate is valid for localhost")
@@ -363,14 +354,10 @@ func TestAnExternalEtcdNeedsAValidCredential(t *testing.T) {
 
 	long := h.clock.Now().Add(-60 * 24 * time.Hour)
 	authority, err := certs.NewAuthority("etcd", long)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	store := func(at time.Time) {
 		pair, err := certs.NewLeaf(authority, certs.Leaf{User: "apiserver"}, at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "credential"}}
 		_ = h.admin.Delete(t.Context(), secret.DeepCopy())
 		secret.Data = map[string][]byte{"ca.crt": authority.CertPEM, "tls.crt": pair.CertPEM, "tls.key": pair.KeyPEM}

@@ -15,6 +15,7 @@ import (
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 	"github.com/capstan-io/capstan/operators/controlplane/manifests"
 )
 
@@ -32,14 +33,10 @@ func TestDataOutliveTheControlPlaneUnlessTheyAreToBeDeleted(t *testing.T) {
 		t.Error("etcd ends before the API servers that store in it")
 	}
 	h.expect(fleetv1alpha1.ControlPlaneConditionProgressing, yes, fleetv1alpha1.ControlPlaneReasonRemoving, "waiting for 1 pods")
-	if err := h.admin.Delete(t.Context(), server, client.GracePeriodSeconds(0)); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, h.admin.Delete(t.Context(), server, client.GracePeriodSeconds(0)))
 	h.walk()
 	h.expect(fleetv1alpha1.ControlPlaneConditionDataRetained, yes, fleetv1alpha1.ControlPlaneReasonRetained, "data-hub-etcd-0")
-	if err := h.admin.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, h.admin.Delete(t.Context(), pod, client.GracePeriodSeconds(0)))
 	h.walk()
 	if h.exists(&fleetv1alpha1.ControlPlane{}, home, name) {
 		t.Fatal("the ControlPlane is still there")
@@ -76,9 +73,7 @@ func TestDataOutliveTheControlPlaneUnlessTheyAreToBeDeleted(t *testing.T) {
 	h.released("data-hub-etcd-0")
 	h.walk()
 	secrets := &corev1.SecretList{}
-	if err := h.admin.List(t.Context(), secrets, client.InNamespace(home)); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, h.admin.List(t.Context(), secrets, client.InNamespace(home)))
 	if len(secrets.Items) > 0 || h.exists(&corev1.PersistentVolumeClaim{}, home, "data-hub-etcd-0") {
 		t.Errorf("%d Secrets or the data are left behind", len(secrets.Items))
 	}

@@ -17,6 +17,7 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/server/certs"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 	"github.com/capstan-io/capstan/operators/controlplane/manifests"
 	"github.com/capstan-io/capstan/operators/controlplane/rotation"
 )
@@ -46,9 +47,7 @@ func (h *harness) trusts(name string, authorities ...string) {
 	connection := &fleetv1alpha1.ClusterConnection{}
 	h.read(connection, "", name)
 	connection.Status.HubAuthorities = authorities
-	if err := h.admin.Status().Update(h.t.Context(), connection); err != nil {
-		h.t.Fatal(err)
-	}
+	expect.NoError(h.t, h.admin.Status().Update(h.t.Context(), connection))
 }
 
 // serving compares the stage of the authority of the server.
@@ -96,9 +95,7 @@ func TestTheAuthorityOfTheServerWaitsForAgents(t *testing.T) {
 	_, err := envtest.InstallCRDs(h.config, envtest.CRDInstallOptions{ErrorIfPathMissing: true, MaxTime: time.Minute, Paths: []string{
 		"../../config/crd/cluster.open-cluster-management.io_managedclusters.yaml", "../../config/crd/fleet.capstan.io_clusterconnections.yaml",
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	old := h.signer(authority)
 	h.member("pull", true, fleetv1alpha1.SyncModePull, certs.PublicKeyPin(old))
 	h.member("push", true, fleetv1alpha1.SyncModePush)

@@ -6,7 +6,6 @@ package controlplane
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -14,10 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -30,7 +26,9 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/config"
+	"github.com/capstan-io/capstan/internal/testing/cluster"
 	"github.com/capstan-io/capstan/internal/testing/env"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 const (
@@ -46,7 +44,7 @@ const (
 // for the one that the operator installs: nobody runs pods here. The operator has
 // its own roles and nothing more.
 type harness struct {
-	t *testing.T
+	t testing.TB
 	// admin is the client of the host's administrator.
 	admin    client.Client
 	config   *rest.Config
@@ -69,9 +67,7 @@ func start(t *testing.T) *harness {
 	h := &harness{t: t, config: admin, recorder: events.NewFakeRecorder(100), clock: clocktesting.NewFakeClock(time.Now())}
 	h.admin = h.client(admin)
 	objects, err := config.Operator(config.ControlPlaneOperator)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for _, object := range objects {
 		switch object.GetKind() {
 		case "Namespace", "ClusterRole", "ClusterRoleBinding":
@@ -83,9 +79,7 @@ func start(t *testing.T) *harness {
 	}})
 	h.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: kubeconfigs}})
 	user, err := environment.AddUser(envtest.User{Name: operatorAccount, Groups: []string{"system:serviceaccounts"}}, admin)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	restricted := h.client(user.Config())
 	h.c = NewControlPlaneController(ControllerDeps{
 		Client: restricted, Live: restricted, Events: h.recorder, Clock: h.clock, Namespace: operatorv1.DefaultOperatorNamespace,
@@ -100,17 +94,7 @@ func start(t *testing.T) *harness {
 
 func (h *harness) client(config *rest.Config) client.Client {
 	h.t.Helper()
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), fleetv1alpha1.AddToScheme(scheme), clusterv1.AddToScheme(scheme)); err != nil {
-		h.t.Fatal(err)
-	}
-	config = rest.CopyConfig(config)
-	config.QPS = -1
-	c, err := client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	return c
+	return cluster.NewClient(h.t, config, fleetv1alpha1.AddToScheme, clusterv1.AddToScheme)
 }
 
 // grant makes the bindings that the messages of the operator ask for.
@@ -162,9 +146,7 @@ func (h *harness) create(object client.Object) {
 
 func (h *harness) remove(object client.Object) {
 	h.t.Helper()
-	if err := h.admin.Delete(h.t.Context(), object); err != nil {
-		h.t.Fatal(err)
-	}
+	expect.NoError(h.t, h.admin.Delete(h.t.Context(), object))
 }
 
 // plane creates a ControlPlane, changed by the functions.
@@ -182,9 +164,7 @@ func (h *harness) update(change func(*fleetv1alpha1.ControlPlaneSpec)) {
 	h.t.Helper()
 	cp := h.get()
 	change(&cp.Spec)
-	if err := h.admin.Update(h.t.Context(), cp); err != nil {
-		h.t.Fatal(err)
-	}
+	expect.NoError(h.t, h.admin.Update(h.t.Context(), cp))
 }
 
 func (h *harness) get() *fleetv1alpha1.ControlPlane {
@@ -196,18 +176,12 @@ func (h *harness) get() *fleetv1alpha1.ControlPlane {
 
 func (h *harness) read(into client.Object, namespace, name string) {
 	h.t.Helper()
-	if err := h.admin.Get(h.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, into); err != nil {
-		h.t.Fatal(err)
-	}
+	expect.NoError(h.t, h.admin.Get(h.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, into))
 }
 
 func (h *harness) exists(object client.Object, namespace, name string) bool {
 	h.t.Helper()
-	err := h.admin.Get(h.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, object)
-	if client.IgnoreNotFound(err) != nil {
-		h.t.Fatal(err)
-	}
-	return err == nil
+	return cluster.ObjectExists(h.t, h.admin, object, namespace, name)
 }
 
 // walk runs one pass and fails the test if it does.
@@ -232,16 +206,7 @@ func (h *harness) refuse() {
 func (h *harness) expect(kind string, status metav1.ConditionStatus, reason, message string) {
 	h.t.Helper()
 	cp := h.get()
-	got := meta.FindStatusCondition(cp.Status.Conditions, kind)
-	if got == nil {
-		h.t.Fatalf("condition %s is missing; there are %+v", kind, cp.Status.Conditions)
-	}
-	if got.Status != status || got.Reason != reason || !strings.Contains(got.Message, message) {
-		h.t.Errorf("condition %s is %s/%s (%s), want %s/%s and %q in the message", kind, got.Status, got.Reason, got.Message, status, reason, message)
-	}
-	if got.ObservedGeneration != cp.Generation {
-		h.t.Errorf("condition %s is of generation %d, want %d", kind, got.ObservedGeneration, cp.Generation)
-	}
+	expect.Condition(h.t, cp.Status.Conditions, cp.Generation, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message})
 }
 
 // ready says in the status of a workload that all its pods are.
@@ -259,9 +224,7 @@ func (h *harness) ready(workload client.Object, suffix string) {
 		n := *w.Spec.Replicas
 		w.Status = appsv1.DeploymentStatus{ObservedGeneration: w.Generation, Replicas: n, ReadyReplicas: n, UpdatedReplicas: n, AvailableReplicas: n}
 	}
-	if err := h.admin.Status().Update(h.t.Context(), workload); err != nil {
-		h.t.Fatal(err)
-	}
+	expect.NoError(h.t, h.admin.Status().Update(h.t.Context(), workload))
 }
 
 func (h *harness) etcdReady() {
@@ -312,9 +275,7 @@ func (h *harness) pod(component, reason, message string) *corev1.Pod {
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
 		Name: component, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}},
 	}}
-	if err := h.admin.Status().Update(h.t.Context(), pod); err != nil {
-		h.t.Fatal(err)
-	}
+	expect.NoError(h.t, h.admin.Status().Update(h.t.Context(), pod))
 	return pod
 }
 
@@ -325,8 +286,6 @@ func (h *harness) released(claims ...string) {
 		object := &corev1.PersistentVolumeClaim{}
 		h.read(object, home, claim)
 		object.Finalizers = nil
-		if err := h.admin.Update(context.Background(), object); err != nil {
-			h.t.Fatal(err)
-		}
+		expect.NoError(h.t, h.admin.Update(context.Background(), object))
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 	"github.com/capstan-io/capstan/operators/controlplane/manifests"
 )
 
@@ -28,9 +29,7 @@ func (h *harness) holdAs(value string) {
 	if value != "" {
 		metav1.SetMetaDataAnnotation(&cp.ObjectMeta, fleetv1alpha1.AnnotationHold, value)
 	}
-	if err := h.admin.Update(h.t.Context(), cp); err != nil {
-		h.t.Fatal(err)
-	}
+	expect.NoError(h.t, h.admin.Update(h.t.Context(), cp))
 }
 
 // replicas expects the numbers of pods that the workloads ask for.
@@ -68,9 +67,7 @@ func TestAControlPlaneIsHeldWhileItsDataAreReplaced(t *testing.T) {
 	h.walk()
 	h.expect(heldCondition, no, fleetv1alpha1.ControlPlaneReasonStopped, "waiting for the 1 pods of apiserver")
 	h.replicas(1, 0, 0)
-	if err := h.admin.Delete(t.Context(), running, client.GracePeriodSeconds(0)); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, h.admin.Delete(t.Context(), running, client.GracePeriodSeconds(0)))
 	h.walk()
 	h.etcdReady() // with none
 	h.serverReady()
@@ -112,9 +109,7 @@ func (h *harness) opens() {
 	h.t.Helper()
 	pod := h.pod(manifests.APIServer, "", "")
 	pod.Annotations = map[string]string{manifests.ClosedAnnotation: "true"}
-	if err := h.admin.Update(h.t.Context(), pod); err != nil {
-		h.t.Fatal(err)
-	}
+	expect.NoError(h.t, h.admin.Update(h.t.Context(), pod))
 	h.holdAs("")
 	h.walk()
 	h.serverReady()
@@ -122,9 +117,7 @@ func (h *harness) opens() {
 	if h.leads() {
 		h.t.Error("clients are led to an API server that calls no webhooks")
 	}
-	if err := h.admin.Delete(h.t.Context(), pod, client.GracePeriodSeconds(0)); err != nil {
-		h.t.Fatal(err)
-	}
+	expect.NoError(h.t, h.admin.Delete(h.t.Context(), pod, client.GracePeriodSeconds(0)))
 	h.walk()
 	h.managerReady()
 	h.walk()

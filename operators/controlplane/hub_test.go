@@ -15,6 +15,7 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/operator/install"
 	"github.com/capstan-io/capstan/internal/server/certs"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 	"github.com/capstan-io/capstan/operators/controlplane/manifests"
 )
 
@@ -23,9 +24,7 @@ import (
 func TestAClientThatIsMadeKeepsNoOtherWaiting(t *testing.T) {
 	now := time.Now()
 	signer, err := certs.NewAuthority("client-ca", now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	walk := func(name string) *controlPlanePass {
 		plane := &fleetv1alpha1.ControlPlane{}
 		plane.Name = name

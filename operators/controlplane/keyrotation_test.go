@@ -18,6 +18,7 @@ import (
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/server/certs"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 	"github.com/capstan-io/capstan/operators/controlplane/manifests"
 	"github.com/capstan-io/capstan/operators/controlplane/rotation"
 )
@@ -31,9 +32,7 @@ func TestTheLatestEncryptionKeyEncryptsOnceAllKnowIt(t *testing.T) {
 			t.Errorf("stage %s: -want +got:\n%s", stage, diff)
 		}
 	}
-	if err := (encryptionKeys{}).dropOldKeys(data); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, (encryptionKeys{}).dropOldKeys(data))
 	if diff := cmp.Diff([]string{"encryption.yaml", "key01", "key2", "keyx"}, slices.Sorted(maps.Keys(data))); diff != "" {
 		t.Errorf("what is left: -want +got:\n%s", diff)
 	}
@@ -50,13 +49,9 @@ func token(key []byte) []byte {
 
 func TestOnlyTokensOfAnotherKeyAreCleared(t *testing.T) {
 	_, present, err := certs.NewSigningKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	_, other, err := certs.NewSigningKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for name, c := range map[string]struct {
 		token string
 		want  bool

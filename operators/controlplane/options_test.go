@@ -18,15 +18,28 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/server/certs"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
-// TestTheOperatorDoesWhatTheSpecSays goes through the fields that make more than
-// manifests, on one host, as each takes seconds to start.
+// newInstalled returns a host with a ready node, on which a ControlPlane is installed
+// that says no more than it must.
+func newInstalled(t *testing.T) *harness {
+	t.Helper()
+	h := start(t)
+	h.grant()
+	h.node("192.0.2.9")
+	h.class()
+	h.plane()
+	h.install()
+	return h
+}
+
+// TestTheOperatorDoesWhatTheSpecSays goes through fields that make more than
+// manifests.
 func TestTheOperatorDoesWhatTheSpecSays(t *testing.T) {
 	h := start(t)
 	h.grant()
 	h.node("192.0.2.9")
-	h.defaults()
 	h.plane(func(s *fleetv1alpha1.ControlPlaneSpec) {
 		s.Etcd.Managed.Storage.ClassName = ptr.To("fast")
 		s.KubeconfigSecret = &fleetv1alpha1.ControlPlaneSecretReference{Namespace: home, Name: "my-kubeconfig"}
@@ -38,11 +51,9 @@ func TestTheOperatorDoesWhatTheSpecSays(t *testing.T) {
 	if !h.exists(&corev1.Secret{}, home, "my-kubeconfig") || h.exists(&corev1.Secret{}, kubeconfigs, operatorv1.ExternalHubKubeConfigSecret) {
 		t.Error("the kubeconfig is not in the Secret that the spec names")
 	}
-	h.certificates()
-	h.endpoints()
-	h.policies()
-
-	h.update(func(s *fleetv1alpha1.ControlPlaneSpec) { s.Service.NodePort = 1 })
+	h.update(func(s *fleetv1alpha1.ControlPlaneSpec) {
+		s.Service = fleetv1alpha1.ControlPlaneService{Type: corev1.ServiceTypeNodePort, NodePort: 1}
+	})
 	if _, err := h.c.Reconcile(t.Context(), h.get()); err == nil {
 		t.Error("a port that the host does not hand out is taken")
 	}
@@ -54,9 +65,9 @@ func TestTheOperatorDoesWhatTheSpecSays(t *testing.T) {
 	}
 }
 
-// defaults creates a ControlPlane that says nothing, and deletes it again.
-func (h *harness) defaults() {
-	h.t.Helper()
+// TestDefaultsAreThoseThatTheFieldsPromise creates a ControlPlane that says nothing.
+func TestDefaultsAreThoseThatTheFieldsPromise(t *testing.T) {
+	h := start(t)
 	h.create(&fleetv1alpha1.ControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: name}})
 	want := fleetv1alpha1.ControlPlaneSpec{
 		Version: fleetv1alpha1.DefaultKubernetesVersion, ImageRegistry: "registry.k8s.io", Replicas: 1,
@@ -68,32 +79,31 @@ func (h *harness) defaults() {
 		NetworkPolicies: fleetv1alpha1.ControlPlaneNetworkPolicies{Enabled: ptr.To(true)},
 	}
 	if diff := cmp.Diff(want, h.get().Spec); diff != "" {
-		h.t.Errorf("the defaults are not those that the fields promise (-want +got):\n%s", diff)
+		t.Errorf("the defaults are not those that the fields promise (-want +got):\n%s", diff)
 	}
-	h.remove(h.get())
 }
 
-// certificates compares the list in the status with the Secrets.
-func (h *harness) certificates() {
-	h.t.Helper()
+// TestTheStatusListsTheCertificates compares the list in the status with the Secrets.
+func TestTheStatusListsTheCertificates(t *testing.T) {
+	h := newInstalled(t)
 	listed := h.get().Status.Certificates
 	for _, certificate := range listed {
 		if authority := strings.HasSuffix(certificate.Name, "-ca"); certificate.Authority != authority {
-			h.t.Errorf("the status says of %s that it is an authority: %t", certificate.Name, certificate.Authority)
+			t.Errorf("the status says of %s that it is an authority: %t", certificate.Name, certificate.Authority)
 		}
 		if want := h.pair(certificate.Name).Certificate.NotAfter; !certificate.Expires.Time.Equal(want) {
-			h.t.Errorf("the status says that %s expires at %s, want %s", certificate.Name, certificate.Expires, want)
+			t.Errorf("the status says that %s expires at %s, want %s", certificate.Name, certificate.Expires, want)
 		}
 	}
 	if !slices.ContainsFunc(listed, func(c fleetv1alpha1.ControlPlaneCertificate) bool { return c.Authority }) {
-		h.t.Errorf("there is no authority among %v", listed)
+		t.Errorf("there is no authority among %v", listed)
 	}
 }
 
-// endpoints changes the Service, and looks each time for the endpoint in the
-// status, and for a host in the certificate.
-func (h *harness) endpoints() {
-	h.t.Helper()
+// TestEndpointsFollowTheService changes the Service, and looks each time for the endpoint
+// in the status, and for a host in the certificate.
+func TestEndpointsFollowTheService(t *testing.T) {
+	h := newInstalled(t)
 	for _, test := range []struct {
 		reason     string
 		change     func(*fleetv1alpha1.ControlPlaneService)
@@ -124,28 +134,27 @@ func (h *harness) endpoints() {
 		h.walk()
 		cp := h.get()
 		if cp.Status.Endpoint != test.want {
-			h.t.Errorf("%s: the endpoint is %s, want %s", test.reason, cp.Status.Endpoint, test.want)
+			t.Errorf("%s: the endpoint is %s, want %s", test.reason, cp.Status.Endpoint, test.want)
 		}
 		if cp.Status.ObservedGeneration != cp.Generation {
-			h.t.Errorf("%s: the observed generation is %d, want %d", test.reason, cp.Status.ObservedGeneration, cp.Generation)
+			t.Errorf("%s: the observed generation is %d, want %d", test.reason, cp.Status.ObservedGeneration, cp.Generation)
 		}
 		if err := h.pair("hub-apiserver").Certificate.VerifyHostname(test.host); err != nil {
-			h.t.Errorf("%s: the certificate of the API server: %v", test.reason, err)
+			t.Errorf("%s: the certificate of the API server: %v", test.reason, err)
 		}
 	}
 }
 
-// policies turns the NetworkPolicies off.
-func (h *harness) policies() {
-	h.t.Helper()
+func TestNetworkPoliciesCanBeTurnedOff(t *testing.T) {
+	h := newInstalled(t)
 	if !h.exists(&networkingv1.NetworkPolicy{}, home, "hub-apiserver") {
-		h.t.Error("there is no NetworkPolicy by default")
+		t.Error("there is no NetworkPolicy by default")
 	}
 	h.update(func(s *fleetv1alpha1.ControlPlaneSpec) { s.NetworkPolicies.Enabled = ptr.To(false) })
 	h.walk()
 	for _, policy := range []string{"hub-apiserver", "hub-etcd", "hub-controller-manager"} {
 		if h.exists(&networkingv1.NetworkPolicy{}, home, policy) {
-			h.t.Errorf("NetworkPolicy %s is there though they are turned off", policy)
+			t.Errorf("NetworkPolicy %s is there though they are turned off", policy)
 		}
 	}
 }
@@ -159,9 +168,7 @@ func (h *harness) node(address string) {
 		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 		Addresses:  []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}},
 	}
-	if err := h.admin.Status().Update(h.t.Context(), node); err != nil {
-		h.t.Fatal(err)
-	}
+	expect.NoError(h.t, h.admin.Status().Update(h.t.Context(), node))
 }
 
 // pair reads a certificate.
@@ -170,8 +177,6 @@ func (h *harness) pair(name string) *certs.CertificatePair {
 	secret := &corev1.Secret{}
 	h.read(secret, home, name)
 	pair, err := certs.ParsePair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	expect.NoError(h.t, err)
 	return pair
 }

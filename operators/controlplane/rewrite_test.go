@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-io/capstan/internal/cluster/dial"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // TestLargeSecretsAreStoredAnew has a tenant of the hub store Secrets of which a page has more
@@ -22,9 +23,7 @@ import (
 func TestLargeSecretsAreStoredAnew(t *testing.T) {
 	_, admin := servers.Start(t)
 	tenant, err := client.New(admin, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	data := bytes.Repeat([]byte{'x'}, corev1.MaxSecretSize)
 	for n := range rewritePage {
 		secret := &corev1.Secret{
@@ -34,16 +33,12 @@ func TestLargeSecretsAreStoredAnew(t *testing.T) {
 			},
 			Data: map[string][]byte{"data": data},
 		}
-		if err := tenant.Create(t.Context(), secret); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, tenant.Create(t.Context(), secret))
 	}
 	limited := rest.CopyConfig(admin)
 	dial.LimitAnswers(limited)
 	hub, err := client.New(limited, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	count, err := (&rotationPhases{}).updateMatchingSecrets(t.Context(), &controlPlanePass{}, hub, func(*corev1.Secret) bool { return true }, client.InNamespace("default"))
 	if err != nil || count != rewritePage {
 		t.Errorf("%d of %d Secrets are stored anew, and error %v", count, rewritePage, err)

@@ -18,6 +18,7 @@ import (
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/server/certs"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 	"github.com/capstan-io/capstan/operators/controlplane/manifests"
 	"github.com/capstan-io/capstan/operators/controlplane/rotation"
 )
@@ -80,9 +81,7 @@ func (h *harness) publish(authority, key string) {
 		}
 	}
 	config.Data[key] = string(certs.EncodeBundle(list))
-	if err := h.admin.Update(h.t.Context(), config); err != nil {
-		h.t.Fatal(err)
-	}
+	expect.NoError(h.t, h.admin.Update(h.t.Context(), config))
 }
 
 func (h *harness) published(key string) []*x509.Certificate {

@@ -14,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/testing/dedicated"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 const (
@@ -26,7 +28,7 @@ const (
 
 // TestEtcdThatIsFullIsTold fills an etcd until it stores nothing more.
 func TestEtcdThatIsFullIsTold(t *testing.T) {
-	admin := startProcesses(t).admin()
+	admin := dedicated.StartProcesses(t, etcdQuota).AdminClient()
 	h := start(t)
 	h.c.hubs.connect = func(*rest.Config) (client.Client, error) { return admin, nil }
 	h.grant()
@@ -49,9 +51,7 @@ func TestEtcdThatIsFullIsTold(t *testing.T) {
 
 	manager := h.deployment(fleetv1alpha1.ControlPlaneControllerManagerSuffix)
 	manager.Status.ReadyReplicas, manager.Status.AvailableReplicas = 0, 0
-	if err := h.admin.Status().Update(t.Context(), manager); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, h.admin.Status().Update(t.Context(), manager))
 	h.walk()
 	for kind, status := range map[string]metav1.ConditionStatus{
 		fleetv1alpha1.ControlPlaneConditionEtcdReady: metav1.ConditionFalse, fleetv1alpha1.ControlPlaneConditionAvailable: metav1.ConditionFalse,

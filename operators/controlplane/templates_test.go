@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 	"github.com/capstan-io/capstan/operators/controlplane/manifests"
 )
 
@@ -37,13 +38,9 @@ func TestTemplatesAreStoredAsTheyWereWritten(t *testing.T) {
 		e.ControlPlane.GetAPIServer().Configure().Set("disable-admission-plugins", disabledAdmission(t))
 	})
 	hub, err := client.New(admin, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	templates := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "templates"}}
-	if err := hub.Create(t.Context(), templates); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, hub.Create(t.Context(), templates))
 	objects := native(t)
 	for _, object := range objects {
 		written := object.DeepCopy()
@@ -80,9 +77,7 @@ func enforced(t *testing.T, hub client.Client, object *unstructured.Unstructured
 	quota := object.DeepCopy()
 	hard, _, _ := unstructured.NestedMap(quota.Object, "spec", "hard")
 	quota.Object["status"] = map[string]any{"hard": hard, "used": hard}
-	if err := hub.Status().Update(t.Context(), quota); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, hub.Status().Update(t.Context(), quota))
 }
 
 // disabledAdmission returns the value of the flag of the API server.
@@ -104,9 +99,7 @@ func disabledAdmission(t *testing.T) string {
 func native(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
 	file, err := os.Open("testdata/native.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	defer func() { _ = file.Close() }()
 	var objects []*unstructured.Unstructured
 	for decoder := yaml.NewYAMLOrJSONDecoder(file, 4096); ; {
@@ -115,9 +108,7 @@ func native(t *testing.T) []*unstructured.Unstructured {
 		if errors.Is(err, io.EOF) {
 			return objects
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		objects = append(objects, object)
 	}
 }
@@ -202,14 +193,10 @@ func everyKindIsNative(t *testing.T, d discovery.DiscoveryInterface, objects []*
 		tried.Insert(object.GroupVersionKind().GroupKind())
 	}
 	lists, err := d.ServerPreferredResources()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for _, list := range lists {
 		version, err := schema.ParseGroupVersion(list.GroupVersion)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		for _, resource := range list.APIResources {
 			kind := schema.GroupKind{Group: version.Group, Kind: resource.Kind}
 			if sets.New(resource.Verbs...).HasAll("create", "delete") && version.Group != "example.com" && !tried.Has(kind) {

@@ -17,6 +17,7 @@ import (
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/operator/render"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // rendered returns all objects by kind and name.
@@ -25,9 +26,7 @@ func rendered(t *testing.T, p Plane) map[string]*unstructured.Unstructured {
 	all := map[string]*unstructured.Unstructured{}
 	for _, object := range objectsOf(t, p) {
 		u, err := render.ToUnstructured(object)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		all[u.GetKind()+" "+u.GetName()] = u
 	}
 	return all
@@ -37,13 +36,9 @@ func rendered(t *testing.T, p Plane) map[string]*unstructured.Unstructured {
 func podOf(t *testing.T, workload *unstructured.Unstructured) corev1.PodSpec {
 	t.Helper()
 	template, _, err := unstructured.NestedMap(workload.Object, "spec", "template")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	pod := corev1.PodTemplateSpec{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(template, &pod); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(template, &pod))
 	return pod.Spec
 }
 
@@ -201,9 +196,7 @@ func policiesOf(t *testing.T, p Plane) policies {
 			continue
 		}
 		policy := networkingv1.NetworkPolicy{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(objects[name].Object, &policy); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(objects[name].Object, &policy))
 		list = append(list, policy)
 	}
 	return list

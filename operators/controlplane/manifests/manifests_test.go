@@ -4,16 +4,13 @@
 package manifests
 
 import (
-	"bytes"
 	"flag"
 	"net"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
@@ -22,6 +19,8 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/operator/render"
 	"github.com/capstan-io/capstan/internal/server/certs"
+	"github.com/capstan-io/capstan/internal/testing/expect"
+	"github.com/capstan-io/capstan/internal/testing/golden"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -86,17 +85,11 @@ func external(spec *fleetv1alpha1.ControlPlaneSpec) {
 func objectsOf(t *testing.T, p Plane) []render.Object {
 	t.Helper()
 	config, err := ControllerManagerConfig(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	inHub, err := HubObjects(p, []byte("bundle"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	kubeconfig, err := KubeconfigSecret(p, []byte("bundle"), &certs.CertificatePair{CertPEM: []byte("certificate"), KeyPEM: []byte("key")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	var objects []render.Object
 	if p.HasManagedEtcd() {
 		objects = append(objects, EtcdService(p), EtcdStatefulSet(p))
@@ -117,7 +110,7 @@ func TestRenderedManifestsAreAsInTheGoldenFiles(t *testing.T) {
 		"external": {"no etcd is installed, and none of its certificates", external},
 	} {
 		t.Run(name, func(t *testing.T) {
-			compareGolden(t, filepath.Join("testdata", name+".golden.yaml"), test.reason, objectsOf(t, plane(test.change)))
+			golden.CompareFile(t, filepath.Join("testdata", name+".golden.yaml"), test.reason, golden.YAMLDocuments(t, objectsOf(t, plane(test.change))), *update)
 		})
 	}
 }
@@ -128,33 +121,7 @@ func TestARestoringPodIsAsRestrictedAsAMember(t *testing.T) {
 	for _, claim := range DataClaims(p) {
 		objects = append(objects, claim)
 	}
-	compareGolden(t, filepath.Join("testdata", "restore.golden.yaml"), "it takes the place of a member", objects)
-}
-
-func compareGolden(t *testing.T, file, reason string, objects []render.Object) {
-	t.Helper()
-	var got bytes.Buffer
-	for _, object := range objects {
-		encoded, err := yaml.Marshal(object)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got.WriteString("---\n")
-		got.Write(encoded)
-	}
-	if *update {
-		if err := os.WriteFile(file, got.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got.String()); diff != "" {
-		t.Errorf("%s; if the change is meant, run the tests of this package with -update (-want +got):\n%s", reason, diff)
-	}
+	golden.CompareFile(t, filepath.Join("testdata", "restore.golden.yaml"), "it takes the place of a member", golden.YAMLDocuments(t, objects), *update)
 }
 
 // TestNoPodCanDoMoreThanItNeeds looks at the pods as an attacker does.
@@ -162,16 +129,12 @@ func TestNoPodCanDoMoreThanItNeeds(t *testing.T) {
 	p := plane(everything)
 	for _, object := range append(objectsOf(t, p), RestorePod(p, 0, Restoration{})) {
 		u, err := render.ToUnstructured(object)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		if !slices.Contains([]string{"Deployment", "StatefulSet", "Pod"}, u.GetKind()) {
 			continue
 		}
 		encoded, err := yaml.Marshal(u.Object)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		for _, want := range []string{
 			"automountServiceAccountToken: false", "readOnlyRootFilesystem: true", "runAsNonRoot: true", "allowPrivilegeEscalation: false",
 			"type: RuntimeDefault", "- ALL\n",

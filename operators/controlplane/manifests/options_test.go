@@ -14,6 +14,7 @@ import (
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/operator/render"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // option is a field of the spec and what it makes of what is installed.
@@ -31,7 +32,9 @@ const (
 	podPath, containerPath = "{.spec.template.spec", "{.spec.template.spec.containers[0]"
 )
 
-func options() map[string]option {
+// TestEachOptionIsWhereItBelongs looks for what an option makes, which must not be
+// there without it.
+func TestEachOptionIsWhereItBelongs(t *testing.T) {
 	type spec = fleetv1alpha1.ControlPlaneSpec
 	var (
 		all       = []string{etcdObject, serverObject, managerObject}
@@ -46,7 +49,7 @@ func options() map[string]option {
 		change(e)
 		s.Etcd = fleetv1alpha1.ControlPlaneEtcd{External: e}
 	}
-	return map[string]option{
+	options := map[string]option{
 		"Version": {
 			func(s *spec) { s.Version = "v1.35.2" },
 			[]string{serverObject, managerObject},
@@ -140,12 +143,7 @@ func options() map[string]option {
 			policy, "{.spec.egress[*].to[*].namespaceSelector}", "elsewhere",
 		},
 	}
-}
-
-// TestEachOptionIsWhereItBelongs looks for what an option makes, which must not be
-// there without it.
-func TestEachOptionIsWhereItBelongs(t *testing.T) {
-	for name, o := range options() {
+	for name, o := range options {
 		t.Run(name, func(t *testing.T) {
 			with, without := textsAt(t, plane(o.change), o.path), textsAt(t, plane(func(*fleetv1alpha1.ControlPlaneSpec) {}), o.path)
 			for _, object := range o.objects {
@@ -164,19 +162,13 @@ func TestEachOptionIsWhereItBelongs(t *testing.T) {
 func textsAt(t *testing.T, p Plane, path string) map[string]string {
 	t.Helper()
 	parsed := jsonpath.New("path").AllowMissingKeys(true)
-	if err := parsed.Parse(path); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, parsed.Parse(path))
 	texts := map[string]string{}
 	for _, object := range objectsOf(t, p) {
 		u, err := render.ToUnstructured(object)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		var text strings.Builder
-		if err := parsed.Execute(&text, u.Object); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, parsed.Execute(&text, u.Object))
 		texts[u.GetKind()+" "+u.GetName()] = text.String()
 	}
 	return texts
