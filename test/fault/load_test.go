@@ -26,21 +26,21 @@ const (
 )
 
 func TestWorkChangesAllTheTime(t *testing.T) {
-	w := newWorld(t)
+	w := worlds.NewWorld(t)
 	manifests := func(i int) []workv1.Manifest {
-		list := []workv1.Manifest{w.object("ConfigMap", fmt.Sprintf("comes-and-goes-%d", i%7), "1")}
+		list := []workv1.Manifest{w.Object("ConfigMap", fmt.Sprintf("comes-and-goes-%d", i%7), "1")}
 		for n := range 10 {
-			list = append(list, w.object("ConfigMap", fmt.Sprintf("all-change-%d", n), fmt.Sprint(i)))
+			list = append(list, w.Object("ConfigMap", fmt.Sprintf("all-change-%d", n), fmt.Sprint(i)))
 		}
 		return list
 	}
-	w.must(w.hub.Client.Create(t.Context(), w.work("w", manifests(0)...)))
-	w.settles()
-	hub, member := w.toHub.writes.Load(), w.toMember.writes.Load()
+	w.Must(w.Hub.Client.Create(t.Context(), w.Work("w", manifests(0)...)))
+	w.Settles()
+	hub, member := w.ToHub.Writes.Load(), w.ToMember.Writes.Load()
 	// The member is slower than the hub, whatever the speed of this machine, so
 	// changes are overtaken.
 	const slow = 300 * time.Millisecond
-	w.toMember.misbehave(func(_ http.ResponseWriter, r *http.Request) bool {
+	w.ToMember.Misbehave(func(_ http.ResponseWriter, r *http.Request) bool {
 		if r.Method != http.MethodGet {
 			time.Sleep(slow)
 		}
@@ -50,14 +50,14 @@ func TestWorkChangesAllTheTime(t *testing.T) {
 	// As fast as the hub takes them.
 	manyChanges := theExtent().changes
 	for i := range manyChanges {
-		body, err := json.Marshal(map[string]any{"spec": w.work("w", manifests(i+1)...).Spec})
-		w.must(err)
-		w.must(w.hub.Client.Patch(t.Context(), w.work("w"), client.RawPatch(types.MergePatchType, body)))
+		body, err := json.Marshal(map[string]any{"spec": w.Work("w", manifests(i+1)...).Spec})
+		w.Must(err)
+		w.Must(w.Hub.Client.Patch(t.Context(), w.Work("w"), client.RawPatch(types.MergePatchType, body)))
 	}
 	took := time.Since(start)
-	w.toMember.misbehave(nil)
-	w.settles()
-	hub, member = w.toHub.writes.Load()-hub, w.toMember.writes.Load()-member
+	w.ToMember.Misbehave(nil)
+	w.Settles()
+	hub, member = w.ToHub.Writes.Load()-hub, w.ToMember.Writes.Load()-member
 	t.Logf("%d changes of 11 objects each in %s: %d writes to the hub, %d to the member", manyChanges, took.Round(time.Millisecond), hub, member)
 	// So many changes can have been carried out one after the other, and each writes
 	// 11 objects and the record, before and after.
@@ -65,11 +65,11 @@ func TestWorkChangesAllTheTime(t *testing.T) {
 	if hub > int64(manyChanges) || member > carriedOut*13 {
 		t.Errorf("%d writes to the hub and %d to the member: changes that are overtaken are not to be carried out", hub, member)
 	}
-	w.clear()
+	w.Clear()
 }
 
 func TestThousandWorksAreDeletedAtOnce(t *testing.T) {
-	w := newWorld(t)
+	w := worlds.NewWorld(t)
 	manyWorks := theExtent().works
 	all := func(do func(ctx context.Context, i int) error) {
 		group, ctx := errgroup.WithContext(t.Context())
@@ -77,17 +77,17 @@ func TestThousandWorksAreDeletedAtOnce(t *testing.T) {
 		for i := range manyWorks {
 			group.Go(func() error { return do(ctx, i) })
 		}
-		w.must(group.Wait())
+		w.Must(group.Wait())
 	}
 	all(func(ctx context.Context, i int) error {
-		return w.hub.Client.Create(ctx, w.work(fmt.Sprintf("many-%d", i), w.object("ConfigMap", fmt.Sprintf("many-%d", i), "1")))
+		return w.Hub.Client.Create(ctx, w.Work(fmt.Sprintf("many-%d", i), w.Object("ConfigMap", fmt.Sprintf("many-%d", i), "1")))
 	})
-	w.eventually("all are applied", w.exact)
+	w.Eventually("all are applied", w.Exact)
 	start := time.Now()
-	w.must(w.hub.Client.DeleteAllOf(t.Context(), &workv1.ManifestWork{}, client.InNamespace(w.agent.Cluster())))
-	w.pause(200 * time.Millisecond)
-	w.kill() // in the midst of it
-	w.start()
-	w.clear()
+	w.Must(w.Hub.Client.DeleteAllOf(t.Context(), &workv1.ManifestWork{}, client.InNamespace(w.Agent.Cluster())))
+	w.Pause(200 * time.Millisecond)
+	w.Kill() // in the midst of it
+	w.Start()
+	w.Clear()
 	t.Logf("%d works were gone after %s", manyWorks, time.Since(start).Round(10*time.Millisecond))
 }

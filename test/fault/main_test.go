@@ -20,20 +20,26 @@ import (
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/capstan-io/capstan/test/fault/harness"
 	"github.com/capstan-io/capstan/test/internal/fleet"
 )
 
 // long makes outages last minutes instead of seconds, and -short less of everything.
 var long = flag.Bool("long", false, "make outages last minutes")
 
-// theFleet is what all tests break.
-var theFleet *fleet.Fleet
+// seed is given to replay a run: what is chosen at random, is chosen again.
+// When the agent and the API servers do what is theirs is not.
+var seed = flag.Uint64("seed", 0, "seed of all that is chosen at random; 0 takes a new one")
+
+// worlds are on the fleet that all tests break.
+var worlds = &harness.WorldMaker{}
 
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if *seed == 0 {
 		*seed = uint64(time.Now().UnixNano())
 	}
+	worlds.Seed = *seed
 	log.SetLogger(logr.Discard())
 	code, err := runAll(m)
 	if err != nil {
@@ -57,9 +63,9 @@ func runAll(m *testing.M) (code int, err error) {
 	if dir == "" {
 		dir = "/var/lib/capstan-fault"
 	}
-	theFleet, err = fleet.Up(ctx, fleet.Options{Root: root, Dir: dir, Members: 1, HubApart: true})
+	worlds.Fleet, err = fleet.Up(ctx, fleet.Options{Root: root, Dir: dir, Members: 1, HubApart: true})
 	defer func() {
-		err = errors.Join(err, theFleet.Down(context.WithoutCancel(ctx), err == nil && code == 0))
+		err = errors.Join(err, worlds.Fleet.Down(context.WithoutCancel(ctx), err == nil && code == 0))
 	}()
 	if err != nil {
 		return 0, err

@@ -1,9 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build fault
-
-package fault
+package harness
 
 import (
 	"context"
@@ -29,14 +27,14 @@ import (
 	"github.com/capstan-io/capstan/test/internal/fleet"
 )
 
-// proxy is an API server that misbehaves when it is told to. Who authenticates
+// Proxy is an API server that misbehaves when it is told to. Who authenticates
 // by a certificate is who the proxy says to the real one.
-type proxy struct {
-	address string
-	ca      []byte
+type Proxy struct {
+	Address string
+	CA      []byte
 	server  *http.Server
-	// writes counts the requests for objects of works that change something.
-	writes atomic.Int64
+	// Writes counts the requests for objects of works that change something.
+	Writes atomic.Int64
 
 	mu sync.Mutex
 	// answer, if set, answers instead of the real API server if it returns true.
@@ -46,13 +44,13 @@ type proxy struct {
 	watches map[*http.Request]context.CancelFunc
 }
 
-// loseAnswer is a header by which misbehave has a request done and its answer lost.
-const loseAnswer = "Test-Lose-Answer"
+// LoseAnswer is a header by which misbehave has a request done and its answer lost.
+const LoseAnswer = "Test-Lose-Answer"
 
 var quiet = log.New(io.Discard, "", 0)
 
 // startProxy starts a proxy for a cluster that lasts as long as the test.
-func startProxy(t *testing.T, cluster *fleet.Cluster) *proxy {
+func startProxy(t testing.TB, cluster *fleet.Cluster) *Proxy {
 	t.Helper()
 	certificate, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
 	if err != nil {
@@ -66,8 +64,8 @@ func startProxy(t *testing.T, cluster *fleet.Cluster) *proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &proxy{
-		address: "https://" + listener.Addr().String(), ca: certificate,
+	p := &Proxy{
+		Address: "https://" + listener.Addr().String(), CA: certificate,
 		open: make(chan struct{}), watches: map[*http.Request]context.CancelFunc{},
 	}
 	close(p.open)
@@ -85,7 +83,7 @@ func startProxy(t *testing.T, cluster *fleet.Cluster) *proxy {
 	return p
 }
 
-func (p *proxy) handler(t *testing.T, cluster *fleet.Cluster) http.Handler {
+func (p *Proxy) handler(t testing.TB, cluster *fleet.Cluster) http.Handler {
 	t.Helper()
 	target, err := url.Parse(cluster.Config.Host)
 	if err != nil {
@@ -106,7 +104,7 @@ func (p *proxy) handler(t *testing.T, cluster *fleet.Cluster) http.Handler {
 			FlushInterval: -1,
 			ErrorLog:      quiet, // errors are what this is for
 			ModifyResponse: func(r *http.Response) error {
-				if r.Request.Header.Get(loseAnswer) != "" {
+				if r.Request.Header.Get(LoseAnswer) != "" {
 					return errors.New("the answer is lost")
 				}
 				return nil
@@ -123,7 +121,7 @@ func (p *proxy) handler(t *testing.T, cluster *fleet.Cluster) http.Handler {
 			return
 		}
 		if r.Method != http.MethodGet && !strings.Contains(r.URL.Path, "/leases/") {
-			p.writes.Add(1)
+			p.Writes.Add(1)
 		}
 		if r.URL.Query().Get("watch") != "" {
 			var forget func()
@@ -145,7 +143,7 @@ func (p *proxy) handler(t *testing.T, cluster *fleet.Cluster) http.Handler {
 	})
 }
 
-func (p *proxy) noteWatch(r *http.Request) (*http.Request, func()) {
+func (p *Proxy) noteWatch(r *http.Request) (*http.Request, func()) {
 	ctx, cancel := context.WithCancel(r.Context())
 	r = r.WithContext(ctx)
 	p.mu.Lock()
@@ -159,8 +157,8 @@ func (p *proxy) noteWatch(r *http.Request) (*http.Request, func()) {
 	}
 }
 
-// dropWatches ends all watches in the middle of what they say.
-func (p *proxy) dropWatches() {
+// DropWatches ends all watches in the middle of what they say.
+func (p *Proxy) DropWatches() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, cancel := range p.watches {
@@ -168,42 +166,42 @@ func (p *proxy) dropWatches() {
 	}
 }
 
-// misbehave makes the function answer until it is nil again.
-func (p *proxy) misbehave(answer func(http.ResponseWriter, *http.Request) bool) {
+// Misbehave makes the function answer until it is nil again.
+func (p *Proxy) Misbehave(answer func(http.ResponseWriter, *http.Request) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.answer = answer
 }
 
-// cut stops all bytes, as a network does that drops packets.
-func (p *proxy) cut() {
+// Cut stops all bytes, as a network does that drops packets.
+func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.open = make(chan struct{})
 }
 
-// mend lets them through again.
-func (p *proxy) mend() {
+// Mend lets them through again.
+func (p *Proxy) Mend() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	close(p.open)
 }
 
-func (p *proxy) gate() <-chan struct{} {
+func (p *Proxy) gate() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.open
 }
 
 // cluster is what a kubeconfig says of the proxy.
-func (p *proxy) cluster() *clientcmdapi.Cluster {
-	return &clientcmdapi.Cluster{Server: p.address, CertificateAuthorityData: p.ca}
+func (p *Proxy) cluster() *clientcmdapi.Cluster {
+	return &clientcmdapi.Cluster{Server: p.Address, CertificateAuthorityData: p.CA}
 }
 
 // gatedListener accepts connections that wait while the network is cut.
 type gatedListener struct {
 	net.Listener
-	proxy *proxy
+	proxy *Proxy
 }
 
 func (l gatedListener) Accept() (net.Conn, error) {
@@ -216,7 +214,7 @@ func (l gatedListener) Accept() (net.Conn, error) {
 
 type gatedConn struct {
 	net.Conn
-	proxy *proxy
+	proxy *Proxy
 }
 
 func (c gatedConn) Read(b []byte) (int, error) {
@@ -230,8 +228,8 @@ func (c gatedConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// status answers as an API server does.
-func status(w http.ResponseWriter, code int, reason, message string) {
+// Status answers as an API server does.
+func Status(w http.ResponseWriter, code int, reason, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	if code == http.StatusTooManyRequests {
 		w.Header().Set("Retry-After", "1")
@@ -240,7 +238,7 @@ func status(w http.ResponseWriter, code int, reason, message string) {
 	fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"message":%q,"code":%d}`, reason, message, code)
 }
 
-func writeFile(t *testing.T, path string, text []byte) {
+func writeFile(t testing.TB, path string, text []byte) {
 	t.Helper()
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)
