@@ -62,6 +62,8 @@ func starters() map[string]inputs {
 		"test/peers/olm":               apart,
 		"test/peers/prometheus":        apart,
 		"test/release":                 apart,
+
+		"test/integration/conformance/twins": ofAssets, // kubectl
 	}
 }
 

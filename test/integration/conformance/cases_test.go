@@ -12,40 +12,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/capstan-io/capstan/test/integration/conformance/installation"
+	"github.com/capstan-io/capstan/test/integration/conformance/promises"
 )
-
-// section is a part of the cases, with a heading for those who read them.
-type section struct {
-	title string
-	cases []testCase
-}
-
-// sections have what users rely on, in the order in which it runs: a cluster
-// joins, is told about, has rights and troubles, is used, is away, and leaves.
-func sections() []section {
-	return []section{
-		{"Joining", joining()},
-		{"What is reported to the hub", telling()},
-		{"The Cluster API", clusterAPI()},
-		{"Rights", rightsCases()},
-		{"Agents that fail, clusters that are denied", troubles()},
-		{"Delivering works", delivering()},
-		{"Update strategies", strategies()},
-		{"Placing", placing()},
-		{"Feedback, conditions and health", reporting()},
-		{"Works of bindings", bindings()},
-		{"An unreachable cluster", outage()},
-		{"Leaving", leaving()},
-	}
-}
-
-func cases() []testCase {
-	var list []testCase
-	for _, s := range sections() {
-		list = append(list, s.cases...)
-	}
-	return list
-}
 
 const (
 	page      = "docs/spec/modes.md"
@@ -56,7 +26,7 @@ const (
 var updatePage = flag.Bool("update", false, "write the cases into the page")
 
 func TestThePageOfModesHasTheCases(t *testing.T) {
-	path := filepath.Join(root, page)
+	path := filepath.Join(installation.Root, page)
 	content, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -82,16 +52,16 @@ func TestThePageOfModesHasTheCases(t *testing.T) {
 // not for a mode.
 func pageTables() string {
 	var text strings.Builder
-	for _, s := range sections() {
-		fmt.Fprintf(&text, "\n### %s\n\n| |", s.title)
-		for _, m := range modes() {
+	for _, s := range promises.Sections() {
+		fmt.Fprintf(&text, "\n### %s\n\n| |", s.Title)
+		for _, m := range installation.JoinModes() {
 			fmt.Fprintf(&text, " %s |", m)
 		}
-		text.WriteString("\n|---|" + strings.Repeat("---|", len(modes())) + "\n")
-		for _, c := range s.cases {
-			fmt.Fprintf(&text, "| %s |", c.name)
-			for _, m := range modes() {
-				if reason := c.without[m]; reason != "" {
+		text.WriteString("\n|---|" + strings.Repeat("---|", len(installation.JoinModes())) + "\n")
+		for _, c := range s.Cases {
+			fmt.Fprintf(&text, "| %s |", c.Name)
+			for _, m := range installation.JoinModes() {
+				if reason := c.Without[m]; reason != "" {
 					fmt.Fprintf(&text, " no: %s |", reason)
 				} else {
 					text.WriteString(" yes |")

@@ -4,7 +4,6 @@
 package conformance
 
 import (
-	"fmt"
 	"sync"
 	"testing"
 
@@ -12,94 +11,44 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/capstan-io/capstan/internal/testing/env"
+	"github.com/capstan-io/capstan/test/integration/conformance/installation"
+	"github.com/capstan-io/capstan/test/integration/conformance/promises"
 )
-
-// besideMax is how many cases of a column run beside each other.
-const besideMax = 6
 
 func TestConformance(t *testing.T) {
 	env.Need(t)
 	ctrl.SetLogger(logr.Discard())
-	dir := t.TempDir()
-	programs := buildPrograms(t, dir)
-	results := newTable(modes(), cases())
+	at := newSetting(t)
+	results := promises.NewTable(installation.JoinModes(), promises.Cases())
 	var (
 		columns sync.WaitGroup
 		ready   = make(chan struct{})
-		theHub  *hub
+		theHub  *installation.Hub
 	)
-	for _, m := range modes() {
+	for _, m := range installation.JoinModes() {
 		columns.Go(func() {
 			t.Run(string(m), func(t *testing.T) {
-				c := startMember(t, dir, programs, m)
+				c := installation.StartMember(t, at, m)
 				<-ready
-				if c.hub = theHub; c.hub == nil {
+				if c.Hub = theHub; c.Hub == nil {
 					t.Fatal("there is no hub")
 				}
-				if c.pods == nil {
-					c.pods = c.hub.pods
+				if c.Pods == nil {
+					c.Pods = c.Hub.Pods
 				}
-				c.run(t, results, cases())
+				promises.RunColumn(t, c, results, promises.Cases())
 			})
 		})
 	}
 	defer func() {
 		columns.Wait()
-		t.Logf("%d promises, kept in %d modes:\n%s", len(results.cases), len(results.modes), results)
-		if err := results.err(); err != nil {
+		t.Logf("%d promises, kept in %d modes:\n%s", len(results.Cases), len(results.Modes), results)
+		if err := results.Err(); err != nil {
 			t.Error(err)
 		}
 	}()
 	func() {
 		defer close(ready)
-		theHub = startHub(t, dir, programs)
+		theHub = installation.StartHub(t, at)
 	}()
-}
-
-// run runs the cases in their order; those that need not be alone, beside those
-// next to them.
-func (c *column) run(t *testing.T, results *table, list []testCase) {
-	t.Helper()
-	for first := 0; first < len(list); {
-		last := first
-		for last+1 < len(list) && !list[first].alone && !list[last+1].alone {
-			last++
-		}
-		c.beside(t, results, list, first, last)
-		if first == 0 && t.Failed() {
-			return // nothing works in a cluster that has not joined
-		}
-		first = last + 1
-	}
-}
-
-// beside runs a part of the cases.
-func (c *column) beside(t *testing.T, results *table, list []testCase, first, last int) {
-	t.Helper()
-	var running sync.WaitGroup
-	slots := make(chan struct{}, besideMax)
-	for i := first; i <= last; i++ {
-		test := list[i]
-		if test.without[c.mode] != "" {
-			continue
-		}
-		slots <- struct{}{}
-		running.Go(func() {
-			defer func() { <-slots }()
-			t.Run(test.name, func(t *testing.T) {
-				defer func() {
-					switch {
-					case t.Failed():
-						results.note(test.name, c.mode, verdictFailed)
-					case t.Skipped():
-						results.note(test.name, c.mode, verdictSkipped)
-					default:
-						results.note(test.name, c.mode, verdictPassed)
-					}
-				}()
-				test.run(&scene{T: t, column: c, id: fmt.Sprintf("case-%d", i+1)})
-			})
-		})
-	}
-	running.Wait()
 }

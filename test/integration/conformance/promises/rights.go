@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conformance
+package promises
 
 import (
 	"crypto/x509"
@@ -19,23 +19,24 @@ import (
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/testing/env"
+	"github.com/capstan-io/capstan/test/integration/conformance/installation"
 )
 
-func rightsCases() []testCase {
-	return []testCase{
-		{name: "an agent may access its own cluster's objects on the hub, and nothing of another cluster", run: rights},
+func rightsCases() []TestCase {
+	return []TestCase{
+		{Name: "an agent may access its own cluster's objects on the hub, and nothing of another cluster", Run: Rights},
 	}
 }
 
 // identity is who the agent is on the hub: the subject of its certificate, or
 // the push agent's account.
-func (s *scene) identity() authorizationv1.SubjectAccessReviewSpec {
+func (s *Scene) identity() authorizationv1.SubjectAccessReviewSpec {
 	s.Helper()
-	if s.mode == modePush {
+	if s.Mode == installation.ModePush {
 		return env.ServiceAccountReview(operatorv1.DefaultHubNamespace, fleetv1alpha1.PushAgentServiceAccount)
 	}
 	requests := &certificatesv1.CertificateSigningRequestList{}
-	if err := s.hub.client.List(s.Context(), requests, client.MatchingLabels{clusterv1.LabelClusterName: s.clusterName()}); err != nil {
+	if err := s.Hub.Client.List(s.Context(), requests, client.MatchingLabels{clusterv1.LabelClusterName: s.ClusterName()}); err != nil {
 		s.Fatal(err)
 	}
 	if len(requests.Items) == 0 {
@@ -58,11 +59,11 @@ func rule(group, resource, name, verb string) rbacv1.PolicyRule {
 	return made
 }
 
-// rights compares what the agent may do for its cluster and for another one,
+// Rights compares what the agent may do for its cluster and for another one,
 // which is accepted and has an agent of its own.
-func rights(s *scene) {
-	agent, other := s.identity(), "other-"+s.clusterName()
-	s.hub.apply(s, fmt.Sprintf(`
+func Rights(s *Scene) {
+	agent, other := s.identity(), "other-"+s.ClusterName()
+	s.Hub.ApplyText(s, fmt.Sprintf(`
 apiVersion: cluster.open-cluster-management.io/v1
 kind: ManagedCluster
 metadata: {name: %s, annotations: {%s: agent}}
@@ -79,22 +80,22 @@ spec: {hubAcceptsClient: true}`, other, clusterv1.AnnotationAgents))
 	}
 	may := func(who authorizationv1.SubjectAccessReviewSpec, namespace string, right rbacv1.PolicyRule, want bool) {
 		s.Helper()
-		env.WaitAllowed(s.Context(), s, s.hub.config, who, namespace, right, want)
+		env.WaitAllowed(s.Context(), s, s.Hub.Config, who, namespace, right, want)
 	}
 	for _, right := range inNamespace {
-		may(agent, s.clusterName(), right, true)
+		may(agent, s.ClusterName(), right, true)
 		may(neighbour, other, right, true) // so its namespace has all that there will be
 		may(agent, other, right, false)
 	}
-	may(agent, "", status(s.clusterName()), true)
+	may(agent, "", status(s.ClusterName()), true)
 	may(neighbour, "", status(other), true)
 	may(agent, "", status(other), false)
-	for _, secrets := range []string{s.clusterName(), other, operatorv1.DefaultHubNamespace, metav1.NamespaceSystem} {
+	for _, secrets := range []string{s.ClusterName(), other, operatorv1.DefaultHubNamespace, metav1.NamespaceSystem} {
 		may(agent, secrets, rule("", "secrets", "", "list"), false)
 	}
-	may(agent, "", rule(clusterv1.RegisterGroup, clusterv1.AcceptResource, s.clusterName(), "update"), false)
+	may(agent, "", rule(clusterv1.RegisterGroup, clusterv1.AcceptResource, s.ClusterName(), "update"), false)
 	mc := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: other}}
-	if err := s.hub.client.Delete(s.Context(), mc); err != nil {
+	if err := s.Hub.Client.Delete(s.Context(), mc); err != nil {
 		s.Error(err)
 	}
 }

@@ -1,27 +1,27 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conformance
+package installation
 
 import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	karmadav1alpha1 "github.com/capstan-io/capstan/apis/karmada/cluster/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/config"
@@ -32,52 +32,73 @@ import (
 	"github.com/capstan-io/capstan/test/internal/fleet"
 )
 
+const (
+	// AggregatedProgram is the executable of the aggregated API server, and
+	// aggregatedService the name of its Deployment and of its Service.
+	AggregatedProgram = "capstan-apiserver"
+	aggregatedService = "cluster-manager-apiserver"
+	// aggregatedHost is the name that the hub's API server knows it by.
+	aggregatedHost = aggregatedService + "." + operatorv1.DefaultHubNamespace + ".svc"
+)
+
+// serverOf returns where requests reach a component; nil for none.
+func serverOf(c manifests.HubComponent) *manifests.ComponentServer {
+	if c.Webhook != nil {
+		return c.Webhook
+	}
+	return c.APIServer
+}
+
+// aggregate leads from the hub's API server to the aggregated one at the port, by a
+// Service that is another name, as on a hub whose pods run elsewhere.
+func (h *Hub) aggregate(t testing.TB, m manifests.Hub, port int) {
+	t.Helper()
+	Eventually(t, "the aggregated API server is well", func() error { return Probe(t, port) })
+	objects := []render.Object{corev1ac.Service(aggregatedService, m.Namespace()).
+		WithSpec(corev1ac.ServiceSpec().WithType(corev1.ServiceTypeExternalName).WithExternalName("localhost"))}
+	for _, service := range manifests.APIServices(m) {
+		u, err := render.ToUnstructured(service)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := unstructured.SetNestedField(u.Object, int64(port), "spec", "service", "port"); err != nil {
+			t.Fatal(err)
+		}
+		objects = append(objects, client.ApplyConfigurationFromUnstructured(u))
+	}
+	if _, err := render.NewApplier(h.Client, h.Client, FieldOwner).Apply(t.Context(), objects...); err != nil {
+		t.Fatal(err)
+	}
+	Eventually(t, "the hub serves the Cluster API", func() error {
+		return h.Client.List(t.Context(), &karmadav1alpha1.ClusterList{})
+	})
+}
+
 // hubName is the name of the hub among the clusters.
 const hubName = "hub"
 
 // localhost is where everything in this suite is.
 const localhost = "127.0.0.1"
 
-// root is the directory of the repository.
-const root = "../../.."
+// Root is the directory of the repository.
+const Root = "../../.."
 
-// hub is a hub with all of its programs.
-type hub struct {
-	*cluster
-	pods *pods
-	// bootstrap is the kubeconfig that clusters ask to join with.
-	bootstrap []byte
-	// interpreter configures the webhook that agents ask about CronJobs.
-	interpreter string
+// Hub is a hub with all of its programs.
+type Hub struct {
+	*Cluster
+	Pods *pods
+	// Bootstrap is the kubeconfig that clusters ask to join with.
+	Bootstrap []byte
+	// Interpreter configures the webhook that agents ask about CronJobs.
+	Interpreter string
 }
 
-// buildPrograms compiles the executables and gives them the names that they have
-// in the image.
-func buildPrograms(t testing.TB, dir string) string {
-	t.Helper()
-	programs := filepath.Join(dir, "programs")
-	if err := os.Mkdir(programs, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", programs, "./cmd/capstan-manager", "./cmd/"+aggregatedProgram)
-	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	for _, link := range []string{"registration", "work", "placement", "propagation", "registration-operator"} {
-		if err := os.Symlink("capstan-manager", filepath.Join(programs, link)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return programs
-}
-
-// startHub starts a hub with what the ClusterManager operator installs, with the
+// StartHub starts a hub with what the ClusterManager operator installs, with the
 // Cluster API. Three things are different: the addresses of the webhooks and of the
 // aggregated API server, as there are no Services; that the push agent may
 // dial this machine; and that agents may read customizations, as with Propagation,
 // which the hub has only if it is among the gates.
-func startHub(t testing.TB, dir, programs string, gates ...features.Gate) *hub {
+func StartHub(t testing.TB, at Setting, gates ...features.Gate) *Hub {
 	t.Helper()
 	definitions, err := config.HubCRDs()
 	if err != nil {
@@ -89,10 +110,10 @@ func startHub(t testing.TB, dir, programs string, gates ...features.Gate) *hub {
 	}
 	definitions = append(definitions, propagation...)
 	options := []func(*envtest.Environment){env.WithAggregation(t)}
-	if *dedicated {
+	if at.Dedicated {
 		options = append(options, asDedicated(t))
 	}
-	h := &hub{cluster: startClusterWith(t, dir, hubName, definitions, nil, options...), interpreter: startInterpreter(t)}
+	h := &Hub{Cluster: startClusterWith(t, at, hubName, definitions, nil, options...), Interpreter: startInterpreter(t)}
 	certificate, key, err := cert.GenerateSelfSignedCertKey(localhost, []net.IP{net.ParseIP(localhost)}, []string{aggregatedHost})
 	if err != nil {
 		t.Fatal(err)
@@ -113,12 +134,12 @@ func startHub(t testing.TB, dir, programs string, gates ...features.Gate) *hub {
 	ports := map[string]int{}
 	for _, c := range manifests.HubComponents(m) {
 		if server := serverOf(c); server != nil {
-			port := freePort(t)
+			port := FreePort(t)
 			ports[server.Service], ports[c.Workload.Name] = port, port
 		}
 	}
 	h.install(t, m, ports, map[string][]byte{corev1.TLSCertKey: certificate, corev1.TLSPrivateKeyKey: key})
-	h.pods = startPods(t, h.cluster, programs, func(deployment string) []string {
+	h.Pods = StartPods(t, h.Cluster, at.Programs, func(deployment string) []string {
 		switch port := ports[deployment]; {
 		case deployment == aggregatedService:
 			return []string{fmt.Sprintf("--secure-port=%d", port), "--bind-address=" + localhost, "--shutdown-delay-duration=0s"}
@@ -131,14 +152,14 @@ func startHub(t testing.TB, dir, programs string, gates ...features.Gate) *hub {
 		}
 		return nil
 	})
-	h.bootstrap = h.kubeconfigOf(t, operatorv1.DefaultOperatorNamespace, operatorv1.BootstrapServiceAccount)
+	h.Bootstrap = h.KubeconfigOf(t, operatorv1.DefaultOperatorNamespace, operatorv1.BootstrapServiceAccount)
 	h.aggregate(t, m, ports[aggregatedService])
-	h.works(t)
+	h.Works(t)
 	return h
 }
 
 // install applies what the operator does.
-func (h *hub) install(t testing.TB, m manifests.Hub, ports map[string]int, certificate map[string][]byte) {
+func (h *Hub) install(t testing.TB, m manifests.Hub, ports map[string]int, certificate map[string][]byte) {
 	t.Helper()
 	objects := append(manifests.HubNamespaces(m),
 		render.Namespace(render.ResourceMeta{Name: m.OperatorNamespace}), render.Namespace(render.ResourceMeta{Name: metav1.NamespacePublic}))
@@ -156,30 +177,30 @@ func (h *hub) install(t testing.TB, m manifests.Hub, ports map[string]int, certi
 		return fmt.Sprintf("%s:%d", localhost, ports[service])
 	})...)
 	objects = append(objects, manifests.ComponentDeployments(m)...)
-	if _, err := render.NewApplier(h.client, h.client, fieldOwner).Apply(t.Context(), objects...); err != nil {
+	if _, err := render.NewApplier(h.Client, h.Client, FieldOwner).Apply(t.Context(), objects...); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// works waits until the webhooks and the controllers do.
-func (h *hub) works(t testing.TB) {
+// Works waits until the webhooks and the controllers do.
+func (h *Hub) Works(t testing.TB) {
 	t.Helper()
 	first := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "first"}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}}
-	eventually(t, "the hub accepts a cluster", func() error {
-		return client.IgnoreAlreadyExists(h.client.Create(t.Context(), first.DeepCopy()))
+	Eventually(t, "the hub accepts a cluster", func() error {
+		return client.IgnoreAlreadyExists(h.Client.Create(t.Context(), first.DeepCopy()))
 	})
 	empty := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: first.Name, Name: "empty"}}
-	eventually(t, "the hub refuses a work that is empty", func() error {
-		if err := h.client.Create(t.Context(), empty.DeepCopy()); err == nil || !strings.Contains(err.Error(), "manifests") {
+	Eventually(t, "the hub refuses a work that is empty", func() error {
+		if err := h.Client.Create(t.Context(), empty.DeepCopy()); err == nil || !strings.Contains(err.Error(), "manifests") {
 			return fmt.Errorf("creating it: %w", err)
 		}
 		return nil
 	})
-	if err := h.client.Delete(t.Context(), first); err != nil {
+	if err := h.Client.Delete(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the cluster is deleted", func() error {
-		err := h.client.Get(t.Context(), client.ObjectKeyFromObject(first), first)
+	Eventually(t, "the cluster is deleted", func() error {
+		err := h.Client.Get(t.Context(), client.ObjectKeyFromObject(first), first)
 		if err == nil {
 			return errors.New("it is there")
 		}
@@ -187,22 +208,22 @@ func (h *hub) works(t testing.TB) {
 	})
 }
 
-// kubeconfigOf returns a kubeconfig of a ServiceAccount.
-func (c *cluster) kubeconfigOf(t testing.TB, namespace, name string) []byte {
+// KubeconfigOf returns a kubeconfig of a ServiceAccount.
+func (c *Cluster) KubeconfigOf(t testing.TB, namespace, name string) []byte {
 	t.Helper()
-	kubeconfig, err := c.kubeconfig(c.token(t, namespace, name))
+	kubeconfig, err := c.RenderKubeconfig(c.RequestToken(t, namespace, name))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return kubeconfig
 }
 
-// token returns a token of a ServiceAccount.
-func (c *cluster) token(t testing.TB, namespace, name string) string {
+// RequestToken returns a token of a ServiceAccount.
+func (c *Cluster) RequestToken(t testing.TB, namespace, name string) string {
 	t.Helper()
 	request := &authenticationv1.TokenRequest{}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-	if err := c.client.SubResource("token").Create(t.Context(), account, request); err != nil {
+	if err := c.Client.SubResource("token").Create(t.Context(), account, request); err != nil {
 		t.Fatal(err)
 	}
 	return request.Status.Token
@@ -212,8 +233,8 @@ func (c *cluster) token(t testing.TB, namespace, name string) string {
 // one of which could take a port before its program listens.
 const portMin, portMax = 20000, 32000
 
-// freePort returns a port that nobody listens on.
-func freePort(t testing.TB) int {
+// FreePort returns a port that nobody listens on.
+func FreePort(t testing.TB) int {
 	t.Helper()
 	for range 100 {
 		port := portMin + rand.IntN(portMax-portMin)

@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conformance
+package installation
 
 import (
 	"io"
@@ -46,7 +46,7 @@ func openDoor(t testing.TB, server string) *door {
 	})
 	t.Cleanup(func() {
 		_ = listener.Close()
-		d.shut()
+		d.ShutDoor()
 		serving.Wait()
 	})
 	return d
@@ -96,8 +96,8 @@ func (d *door) dismiss(connections ...net.Conn) {
 	}
 }
 
-// shut ends all connections and refuses new ones until reopen.
-func (d *door) shut() {
+// ShutDoor ends all connections and refuses new ones until reopen.
+func (d *door) ShutDoor() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.closed = true
@@ -106,7 +106,8 @@ func (d *door) shut() {
 	}
 }
 
-func (d *door) reopen() {
+// ReopenDoor lets everybody in again.
+func (d *door) ReopenDoor() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.closed = false

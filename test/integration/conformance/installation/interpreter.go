@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conformance
+package installation
 
 import (
 	"encoding/base64"
@@ -10,22 +10,16 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 
 	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
-	"github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
-	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 )
 
-// labelUnanswered is on CronJobs about which the webhook has no answer.
-const labelUnanswered = "unanswered"
+// LabelUnanswered is on CronJobs about which the webhook has no answer.
+const LabelUnanswered = "unanswered"
 
 // startInterpreter starts the webhook that all modes ask about CronJobs, and returns
 // the configuration that says so.
@@ -54,7 +48,7 @@ func interpret(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	object, observed := &batchv1.CronJob{}, &batchv1.CronJob{}
-	if json.Unmarshal(question.Request.Object.Raw, object) != nil || object.Labels[labelUnanswered] != "" {
+	if json.Unmarshal(question.Request.Object.Raw, object) != nil || object.Labels[LabelUnanswered] != "" {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}
@@ -73,55 +67,4 @@ func interpret(w http.ResponseWriter, r *http.Request) {
 		answer.Healthy = new(len(object.Status.Active) > 0)
 	}
 	_ = json.NewEncoder(w).Encode(configv1alpha1.ResourceInterpreterContext{Response: answer}) // whoever asked may be gone
-}
-
-// cronJob returns a CronJob with the labels.
-func cronJob(labels string) string {
-	return "{apiVersion: batch/v1, kind: CronJob, metadata: {name: a, namespace: NS, labels: {" + labels + "}}, " +
-		`spec: {schedule: "0 0 1 1 *", suspend: false, jobTemplate: {spec: {` +
-		strings.Replace(podTemplate, "spec: {", "spec: {restartPolicy: Never, ", 1) + "}}}}"
-}
-
-// interpreted binds a CronJob, and waits until the agent asks the webhook about it.
-func (s *scene) interpreted() *batchv1.CronJob {
-	s.Helper()
-	s.namespace()
-	s.hub.apply(s, s.hub.interpreter)
-	s.bind("a", manifestsOf(cronJob(`step: "1"`)))
-	s.applied("a")
-	s.reports("a", v1alpha1.FeedbackStatus, `{"jobs":0}`)
-	s.reports("a", v1alpha1.FeedbackHealth, "Unhealthy")
-	return &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: s.id, Name: "a"}}
-}
-
-func askedWebhook(s *scene) {
-	a := s.interpreted()
-	s.patchMember(a, `{"spec":{"suspend":true}}`)
-	s.rebind("a", cronJob(`step: "2"`))
-	eventually(s, "telling the status of the CronJob", func() error {
-		if err := s.member.client.Get(s.Context(), client.ObjectKeyFromObject(a), a); err != nil {
-			return err
-		}
-		a.Status.Active = []corev1.ObjectReference{{Namespace: s.id, Name: "a-1"}}
-		return s.member.client.Status().Update(s.Context(), a)
-	})
-	if a.Labels["step"] != "2" || !*a.Spec.Suspend {
-		s.Errorf("the object is %s", encode(a))
-	}
-	s.reports("a", v1alpha1.FeedbackStatus, `{"jobs":1}`)
-	s.reports("a", v1alpha1.FeedbackHealth, "Healthy")
-}
-
-func unansweredWebhook(s *scene) {
-	a := s.interpreted()
-	s.deliver("a", manifestsOf(cronJob(`step: "2", `+labelUnanswered+`: "true"`)))
-	s.message("a", 0, workv1.ManifestConditionApplied, "False AppliedManifestFailed",
-		`webhook "cronjobs.example.com" of ResourceInterpreterWebhookConfiguration "cronjobs", Retain of CronJob`, "it answers with status 503")
-	if err := s.member.client.Get(s.Context(), client.ObjectKeyFromObject(a), a); err != nil {
-		s.Fatal(err)
-	}
-	if a.Labels["step"] != "1" {
-		s.Errorf("the object is %s", encode(a))
-	}
-	s.rebind("a", cronJob(`step: "3"`))
 }

@@ -1,10 +1,9 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conformance
+package installation
 
 import (
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,8 +18,6 @@ import (
 	"github.com/capstan-io/capstan/internal/operator/render"
 	controlplane "github.com/capstan-io/capstan/operators/controlplane/manifests"
 )
-
-var dedicated = flag.Bool("dedicated", false, "the hub is a dedicated one")
 
 // mounted is what the paths of files in the pods of a dedicated hub begin with.
 const mounted = "/etc/capstan"
@@ -99,9 +96,9 @@ func asDedicated(t testing.TB) func(*envtest.Environment) {
 }
 
 // controllersOf returns the controllers of Kubernetes that a cluster has.
-func controllersOf(t testing.TB, cluster string) string {
+func (at Setting) controllersOf(t testing.TB, cluster string) string {
 	t.Helper()
-	if !*dedicated || cluster != hubName {
+	if !at.Dedicated || cluster != hubName {
 		return controllers
 	}
 	return flagsOf(t, controlplane.ControllerManagerDeployment(plane()))["controllers"]

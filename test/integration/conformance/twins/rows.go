@@ -1,17 +1,18 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conformance
+package twins
 
 import "fmt"
 
-// manifestRows is the table.
-func manifestRows() []manifestRow {
-	rows := workloadRows()
+// ManifestRows is the table.
+func ManifestRows() []manifestRow {
+	rows := append(listRows(), workloadRows()...)
 	rows = append(rows, serviceRows()...)
 	rows = append(rows, roleRows()...)
 	rows = append(rows, secretRows()...)
 	rows = append(rows, jobRows()...)
+	rows = append(rows, sharedRows()...)
 	rows = append(rows, otherRows()...)
 	return append(rows, hubRows()...)
 }
@@ -24,107 +25,6 @@ func web(spec, containers string) string {
 // sends is a step with one manifest.
 func sends(manifest string) manifestStep { return manifestStep{manifests: []string{manifest}} }
 
-func workloadRows() []manifestRow {
-	const (
-		portTwice     = "ports: [{name: http, containerPort: 8080}, {name: metrics, containerPort: 8080}]"
-		variableTwice = `env: [{name: A, value: "1"}, {name: A, value: "2"}, {name: B, value: "3"}]`
-		mergeKeys     = "kubectl apply merges lists by the fields that are there twice, so the hub would get another template"
-	)
-	container := func(image, more string) string {
-		if more != "" {
-			more = ", " + more
-		}
-		return fmt.Sprintf("containers: [{name: web, image: '%s'%s}]", image, more)
-	}
-	return []manifestRow{
-		{
-			name: "a port twice, as http and as metrics", replaces: mergeKeys,
-			steps: []manifestStep{
-				sends(web("replicas: 1", container("i:1", portTwice))),
-				sends(web("replicas: 1", container("i:2", portTwice))),
-				sends(web("replicas: 1", container("i:2", "ports: [{name: http, containerPort: 8080}, {name: metrics, containerPort: 8080}, {name: debug, containerPort: 9090}]"))),
-				sends(web("replicas: 1", container("i:2", "ports: [{name: metrics, containerPort: 8080}]"))),
-			},
-		},
-		{
-			name: "a variable twice", replaces: mergeKeys,
-			steps: []manifestStep{
-				sends(web("replicas: 1", container("i:1", variableTwice))),
-				sends(web("replicas: 1", container("i:2", `env: [{name: A, value: "4"}, {name: A, value: "5"}]`))),
-				sends(web("replicas: 1", container("i:2", `env: [{name: A, value: "5"}]`))),
-				sends(web("replicas: 1", container("i:3", variableTwice))),
-			},
-		},
-		{
-			name: "a port and a variable twice", replaces: mergeKeys,
-			steps: []manifestStep{
-				sends(web("replicas: 1", container("i:1", portTwice+", "+variableTwice))),
-				sends(web("replicas: 1", container("i:2", portTwice+", "+variableTwice))),
-				sends(web("replicas: 1", container("i:2", ""))),
-			},
-		},
-		{
-			name:   "an adopted Deployment loses a sidecar, a port and variables",
-			policy: "conflictResolution: Overwrite, placement: {clusterAffinity: {clusterNames: [CLUSTER]}}",
-			ours: web("replicas: 1, minReadySeconds: 5",
-				`containers: [{name: web, image: 'i:0', ports: [{containerPort: 80}], env: [{name: DEBUG, value: "1"}]}, {name: sidecar, image: 'i:0'}]`),
-			steps: []manifestStep{
-				sends(web("replicas: 1", container("i:1", ""))),
-				sends(web("replicas: 1", container("i:1", `ports: [{containerPort: 80}], env: [{name: B, value: "1"}]`))),
-				sends(web("replicas: 1", container("i:2", ""))),
-			},
-		},
-		{
-			name: "strategy Recreate after the default, and back",
-			steps: []manifestStep{
-				sends(web("replicas: 1", container("i:1", ""))),
-				sends(web("replicas: 1, strategy: {type: Recreate}", container("i:1", ""))),
-				sends(web("replicas: 1, strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 3}}", container("i:1", ""))),
-				sends(web("replicas: 1, strategy: {type: Recreate}", container("i:2", ""))),
-			},
-		},
-		{
-			name: "replicas are taken out",
-			without: map[way]string{
-				byPolicy: "the hub's API server writes 1 into a template without replicas, so that it is a template with 1",
-			},
-			steps: []manifestStep{
-				sends(web("replicas: 4", container("i:1", ""))),
-				{manifests: []string{web("minReadySeconds: 0", container("i:1", ""))}, right: []string{web("replicas: 4", container("i:1", ""))}, why: "who says nothing does not say 1"},
-				{
-					manifests: []string{web("minReadySeconds: 0", container("i:2", ""))}, right: []string{web("replicas: 4", container("i:2", ""))}, why: "as before",
-					others: "{spec: {replicas: 7}}",
-				},
-				{manifests: []string{web("minReadySeconds: 0", container("i:3", ""))}, right: []string{web("replicas: 7", container("i:3", ""))}, why: "somebody else has scaled it"},
-				sends(web("replicas: 2", container("i:3", ""))),
-			},
-		},
-		{
-			name: "the account of pods comes under either name, and goes",
-			steps: []manifestStep{
-				sends(web("replicas: 1", "serviceAccount: a, "+container("i:1", ""))),
-				sends(web("replicas: 1", "serviceAccountName: b, "+container("i:1", ""))),
-				sends(web("replicas: 1", container("i:1", ""))),
-				sends(web("replicas: 1", "serviceAccount: c, "+container("i:1", ""))),
-				sends(web("replicas: 1", container("i:1", ""))),
-				sends(web("replicas: 1", "serviceAccountName: d, serviceAccount: x, "+container("i:1", ""))),
-			},
-			replaces: "kubectl apply changes one of the two fields in a template, of which the API server prefers the other",
-		},
-		{
-			name: "a field of a Deployment that no schema has",
-			without: map[way]string{
-				byPolicy: "the hub's API server has the same schema, and drops the field from the template; see the row of a custom resource",
-			},
-			steps: []manifestStep{
-				{manifests: []string{web("replicas: 1, nope: 1", container("i:1", ""))}, says: []string{"True", "Warning", ".spec.nope"}},
-				{manifests: []string{web("replicas: 1, nope: 2", container("i:2", "imagine: x"))}, says: []string{"True", "Warning", "imagine"}},
-				{manifests: []string{web("replicas: 1", container("i:3", ""))}, says: []string{"The object matches the manifest."}},
-			},
-		},
-	}
-}
-
 func serviceRows() []manifestRow {
 	service := func(spec string) string {
 		return "{apiVersion: v1, kind: Service, metadata: {name: web, namespace: NS}, spec: {" + spec + "}}"
@@ -132,16 +32,16 @@ func serviceRows() []manifestRow {
 	allocated := []string{"spec.clusterIP", "spec.clusterIPs", "spec.ports.nodePort", "spec.healthCheckNodePort"}
 	return []manifestRow{
 		{
-			name: "a port that somebody in the member changes", allocated: allocated,
-			steps: []manifestStep{
+			Name: "a port that somebody in the member changes", allocated: allocated,
+			Steps: []manifestStep{
 				{manifests: []string{service("selector: {a: b}, ports: [{name: web, port: 80}]")}, drift: "{spec: {ports: [{name: web, port: 8081, protocol: TCP}]}}"},
 				{manifests: []string{service("selector: {a: b}, ports: [{name: web, port: 81}]")}, drift: "{spec: {ports: [{name: web, port: 80, protocol: TCP}]}}"},
 				sends(service("selector: {a: c}, ports: [{name: web, port: 80}]")),
 			},
 		},
 		{
-			name: "node ports that the hub allocates, and one that the user writes", allocated: allocated, taken: takeNodePort,
-			steps: []manifestStep{
+			Name: "node ports that the hub allocates, and one that the user writes", allocated: allocated, taken: takeNodePort,
+			Steps: []manifestStep{
 				sends(service("type: NodePort, selector: {a: b}, ports: [{name: web, port: 80}]")),
 				sends(service("type: NodePort, selector: {a: c}, ports: [{name: web, port: 81}]")),
 				sends(service("type: NodePort, selector: {a: c}, ports: [{name: web, port: 81, nodePort: PORT}]")),
@@ -149,8 +49,8 @@ func serviceRows() []manifestRow {
 			},
 		},
 		{
-			name: "the numbers of a load balancer, and one that the user writes", allocated: allocated, taken: takeNodePort, writesPort: 1,
-			steps: []manifestStep{
+			Name: "the numbers of a load balancer, and one that the user writes", allocated: allocated, taken: takeNodePort, writesPort: 1,
+			Steps: []manifestStep{
 				sends(service("type: LoadBalancer, externalTrafficPolicy: Local, selector: {a: b}, ports: [{name: web, port: 80}]")),
 				sends(service("type: LoadBalancer, externalTrafficPolicy: Local, selector: {a: c}, ports: [{name: web, port: 80}]")),
 				sends(service("type: LoadBalancer, externalTrafficPolicy: Local, selector: {a: c}, ports: [{name: web, port: 80, nodePort: PORT}]")),
@@ -186,25 +86,25 @@ func roleRows() []manifestRow {
 	}
 	return []manifestRow{
 		{
-			name:  "an aggregated ClusterRole, whose rules are those of the member",
+			Name:  "an aggregated ClusterRole, whose rules are those of the member",
 			twins: "{" + rbac + "kind: ClusterRole, metadata: {name: NS-part, labels: {to: NS}}, rules: " + read("pods") + "}",
 			onHub: "{" + rbac + "kind: ClusterRole, metadata: {name: NS-part, labels: {to: NS}}, rules: " + read("nodes") + "}",
-			steps: []manifestStep{
+			Steps: []manifestStep{
 				sends(aggregated("")),
 				sends(aggregated(", labels: {second: 'yes'}")),
 				sends(aggregated(", labels: {third: 'yes'}")),
 			},
 		},
 		{
-			name: "Roles whose names no other kind may have, and names that differ in case",
-			steps: []manifestStep{
+			Name: "Roles whose names no other kind may have, and names that differ in case",
+			Steps: []manifestStep{
 				{manifests: roles("pods")}, {manifests: roles("secrets")}, {manifests: roles("configmaps")[:7]}, {manifests: roles("pods")},
 			},
 		},
 		{
-			name:  "bindings of roles that are in the member, and not on the hub",
+			Name:  "bindings of roles that are in the member, and not on the hub",
 			twins: "{" + rbac + "kind: ClusterRole, metadata: {name: NS-of-members}, rules: " + read("pods") + "}\n---\n{" + rbac + "kind: Role, metadata: {name: of-members, namespace: NS}, rules: " + read("pods") + "}",
-			steps: []manifestStep{
+			Steps: []manifestStep{
 				{manifests: bindings(user("jane"))}, {manifests: bindings(user("jane") + ", " + user("joe"))}, {manifests: bindings(user("joe"))},
 			},
 		},
@@ -217,9 +117,9 @@ func secretRows() []manifestRow {
 	}
 	return []manifestRow{
 		{
-			name:     "keys that leave stringData",
+			Name:     "keys that leave stringData",
 			replaces: "kubectl apply leaves a key in a template that has gone from stringData, which the API server keeps in data",
-			steps: []manifestStep{
+			Steps: []manifestStep{
 				sends(secret("stringData: {user: u, old: o}")),
 				sends(secret("stringData: {user: v}")),
 				sends(secret("data: {kept: MQ==, both: MQ==}, stringData: {user: u, old: o, both: '2'}")),
@@ -229,8 +129,8 @@ func secretRows() []manifestRow {
 			},
 		},
 		{
-			name: "another type, and back",
-			steps: []manifestStep{
+			Name: "another type, and back",
+			Steps: []manifestStep{
 				sends(secret("type: Opaque, stringData: {key: '1'}")),
 				{manifests: []string{secret("type: kubernetes.io/tls, data: {tls.crt: MQ==, tls.key: MQ==}")}, recreated: true},
 				{manifests: []string{secret("type: Opaque, stringData: {key: '2'}")}, recreated: true},
@@ -249,8 +149,8 @@ func jobRows() []manifestRow {
 	const recreate = ", annotations: {fleet.capstan.io/recreate: 'true'}"
 	return []manifestRow{
 		{
-			name: "a Job changes again and again: what may change, and its pods", generated: generated,
-			steps: []manifestStep{
+			Name: "a Job changes again and again: what may change, and its pods", generated: generated,
+			Steps: []manifestStep{
 				sends(job(recreate, "suspend: true, parallelism: 1", "i:1")),
 				sends(job(recreate, "suspend: true, parallelism: 2", "i:1")),
 				sends(job(recreate, "suspend: true, parallelism: 3, activeDeadlineSeconds: 60", "i:1")),
@@ -260,33 +160,31 @@ func jobRows() []manifestRow {
 			},
 		},
 		{
-			name: "a Job with a TTL runs once, and again for each change", run: jobsExpire(job),
+			Name: "a Job with a TTL runs once, and again for each change", Run: jobsExpire(job),
 		},
 		{
-			name: "a work queue is divided", generated: generated,
-			without: map[way]string{byWork: "a ManifestWork is for one cluster: nothing is divided"},
+			Name: "a work queue is divided", generated: generated,
+			Without: map[way]string{byWork: "a ManifestWork is for one cluster: nothing is divided"},
 			policy:  dividedPolicy,
-			steps: []manifestStep{
-				{manifests: []string{job("", "parallelism: 4", "i:1")}, right: []string{job("", "parallelism: 2", "i:1")}, why: "each of two clusters has half"},
-				{manifests: []string{job("", "parallelism: 6", "i:1")}, right: []string{job("", "parallelism: 3", "i:1")}, why: "each of two clusters has half"},
-				{manifests: []string{job("", "parallelism: 2", "i:1")}, right: []string{job("", "parallelism: 1", "i:1")}, why: "each of two clusters has half"},
+			Steps: []manifestStep{
+				{manifests: []string{job("", "parallelism: 4", "i:1")}, Right: []string{job("", "parallelism: 2", "i:1")}, Why: "each of two clusters has half"},
+				{manifests: []string{job("", "parallelism: 6", "i:1")}, Right: []string{job("", "parallelism: 3", "i:1")}, Why: "each of two clusters has half"},
+				{manifests: []string{job("", "parallelism: 2", "i:1")}, Right: []string{job("", "parallelism: 1", "i:1")}, Why: "each of two clusters has half"},
 			},
 		},
 		{
-			name: "an Indexed Job is not divided, and the binding says so", run: indexedIsRefused(job), policy: dividedPolicy,
-			without: map[way]string{byWork: "a ManifestWork is for one cluster: nothing is divided"},
+			Name: "an Indexed Job is not divided, and the binding says so", Run: indexedIsRefused(job), policy: dividedPolicy,
+			Without: map[way]string{byWork: "a ManifestWork is for one cluster: nothing is divided"},
 		},
 	}
 }
 
 const dividedPolicy = "placement: {clusterAffinity: {clusterNames: [CLUSTER, NEXT]}, replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Weighted}}"
 
-func otherRows() []manifestRow {
+// sharedRows have objects that the member changes, too.
+func sharedRows() []manifestRow {
 	account := func(fields string) string {
 		return "{apiVersion: v1, kind: ServiceAccount, metadata: {name: a, namespace: NS}" + fields + "}"
-	}
-	novelty := func(spec string) string {
-		return "{apiVersion: example.net/v1, kind: Novelty, metadata: {name: new, namespace: NS}, spec: {" + spec + "}}"
 	}
 	claim := func(annotations, volume, label string) string {
 		return fmt.Sprintf("{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data, namespace: NS, labels: {change: '%s'}, annotations: {%s}}, spec: {%saccessModes: [ReadWriteOnce], storageClassName: disk, resources: {requests: {storage: 1Gi}}}}",
@@ -295,76 +193,84 @@ func otherRows() []manifestRow {
 	const bound = "pv.kubernetes.io/bind-completed: 'yes', pv.kubernetes.io/bound-by-controller: 'yes', volume.kubernetes.io/storage-provisioner: example.com/disk"
 	promoted := func(label string) manifestStep {
 		return manifestStep{
-			manifests: []string{claim(bound, "volumeName: pvc-of-another, ", label)}, right: []string{claim("", "", label)}, why: "each cluster has a volume of its own",
+			manifests: []string{claim(bound, "volumeName: pvc-of-another, ", label)}, Right: []string{claim("", "", label)}, Why: "each cluster has a volume of its own",
 		}
-	}
-	finalizers := func(value, finalizers string) string {
-		return fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: NS%s}, data: {key: '%s'}}", finalizers, value)
-	}
-	const finalized = ", finalizers: [example.com/f]"
-	kept := func(value string) manifestStep {
-		return manifestStep{manifests: []string{finalizers(value, finalized)}, right: []string{finalizers(value, "")}, why: "the controller of the finalizer is on the hub"}
 	}
 	return []manifestRow{
 		{
-			name: "pull secrets and secrets that the member adds to an account",
-			steps: []manifestStep{
+			Name: "pull secrets and secrets that the member adds to an account",
+			Steps: []manifestStep{
 				{
 					manifests: []string{account(", imagePullSecrets: [{name: a}], secrets: [{name: s}]")},
 					others:    "{imagePullSecrets: [{name: a}, {name: dockercfg}], secrets: [{name: s}, {name: token}]}",
 				},
 				{
 					manifests: []string{account(", imagePullSecrets: [{name: b}]")},
-					right:     []string{account(", imagePullSecrets: [{name: dockercfg}, {name: b}], secrets: [{name: token}]")}, why: "what the member adds is the member's",
+					Right:     []string{account(", imagePullSecrets: [{name: dockercfg}, {name: b}], secrets: [{name: token}]")}, Why: "what the member adds is the member's",
 				},
 				{
 					manifests: []string{account("")},
-					right:     []string{account(", imagePullSecrets: [{name: dockercfg}], secrets: [{name: token}]")}, why: "what the member adds is the member's",
+					Right:     []string{account(", imagePullSecrets: [{name: dockercfg}], secrets: [{name: token}]")}, Why: "what the member adds is the member's",
 				},
 				{
 					manifests: []string{account(", imagePullSecrets: [{name: c}]")},
-					right:     []string{account(", imagePullSecrets: [{name: dockercfg}, {name: c}], secrets: [{name: token}]")}, why: "what the member adds is the member's",
+					Right:     []string{account(", imagePullSecrets: [{name: dockercfg}, {name: c}], secrets: [{name: token}]")}, Why: "what the member adds is the member's",
 				},
 			},
 		},
 		{
-			name: "a claim that is bound in another cluster", generated: []string{"metadata.finalizers"},
-			without: map[way]string{byWork: "a ManifestWork is for one cluster, and its claim has the volume that its user writes"},
-			steps:   []manifestStep{promoted("first"), promoted("second"), promoted("third")},
+			Name: "a claim that is bound in another cluster", generated: []string{"metadata.finalizers"},
+			Without: map[way]string{byWork: "a ManifestWork is for one cluster, and its claim has the volume that its user writes"},
+			Steps:   []manifestStep{promoted("first"), promoted("second"), promoted("third")},
 		},
+	}
+}
+
+func otherRows() []manifestRow {
+	novelty := func(spec string) string {
+		return "{apiVersion: example.net/v1, kind: Novelty, metadata: {name: new, namespace: NS}, spec: {" + spec + "}}"
+	}
+	finalizers := func(value, finalizers string) string {
+		return fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: NS%s}, data: {key: '%s'}}", finalizers, value)
+	}
+	const finalized = ", finalizers: [example.com/f]"
+	kept := func(value string) manifestStep {
+		return manifestStep{manifests: []string{finalizers(value, finalized)}, Right: []string{finalizers(value, "")}, Why: "the controller of the finalizer is on the hub"}
+	}
+	return []manifestRow{
 		{
-			name: "a field that the hub has and the member has not",
-			steps: []manifestStep{
+			Name: "a field that the hub has and the member has not",
+			Steps: []manifestStep{
 				{manifests: []string{novelty("size: 3, color: red")}, says: []string{"True", "Warning", ".spec.color"}},
 				{manifests: []string{novelty("size: 4, color: blue")}, says: []string{"True", "Warning", ".spec.color"}},
 				{manifests: []string{novelty("size: 5")}, says: []string{"The object matches the manifest."}},
 			},
 		},
 		{
-			name:    "finalizers of a template stay on the hub, and keep the object until they go",
-			without: map[way]string{byWork: "a ManifestWork is no template: what it says of finalizers is for the object in the member"},
-			steps:   []manifestStep{kept("one"), kept("two"), kept("three")},
+			Name:    "finalizers of a template stay on the hub, and keep the object until they go",
+			Without: map[way]string{byWork: "a ManifestWork is no template: what it says of finalizers is for the object in the member"},
+			Steps:   []manifestStep{kept("one"), kept("two"), kept("three")},
 			ends:    templateEnds,
 		},
 		{
-			name: "kinds that limit and class what others use arrive unasked",
-			steps: []manifestStep{
+			Name: "kinds that limit and class what others use arrive unasked",
+			Steps: []manifestStep{
 				{manifests: limits("1"), drift: "{description: theirs}"}, {manifests: limits("2")}, {manifests: limits("3")},
 			},
 		},
 		{
-			name:    "a CSIDriver, which agents may not manage unasked",
-			without: map[way]string{byPolicy: "what is allowed for one way would be allowed for the other; the next row is by policy"},
-			steps: []manifestStep{
-				{manifests: []string{driver("false")}, says: []string{"False", "csidrivers", "open-cluster-management.io/aggregate-to-work", granting("csidrivers.storage.k8s.io")}, allow: func(s *rowScene) { s.allow("storage.k8s.io", "csidrivers") }},
+			Name:    "a CSIDriver, which agents may not manage unasked",
+			Without: map[way]string{byPolicy: "what is allowed for one way would be allowed for the other; the next row is by policy"},
+			Steps: []manifestStep{
+				{manifests: []string{driver("false")}, says: []string{"False", "csidrivers", "open-cluster-management.io/aggregate-to-work", granting("csidrivers.storage.k8s.io")}, allow: func(s *rowScene) { s.Allow("storage.k8s.io", "csidrivers") }},
 				sends(driver("true")), sends(driver("false")),
 			},
 		},
 		{
-			name:    "a PriorityLevelConfiguration, which agents may not manage unasked",
-			without: map[way]string{byWork: "the row before is by work"},
-			steps: []manifestStep{
-				{manifests: []string{level(1)}, says: []string{"False", "prioritylevelconfigurations", "open-cluster-management.io/aggregate-to-work", granting("prioritylevelconfigurations.flowcontrol.apiserver.k8s.io")}, allow: func(s *rowScene) { s.allow("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations") }},
+			Name:    "a PriorityLevelConfiguration, which agents may not manage unasked",
+			Without: map[way]string{byWork: "the row before is by work"},
+			Steps: []manifestStep{
+				{manifests: []string{level(1)}, says: []string{"False", "prioritylevelconfigurations", "open-cluster-management.io/aggregate-to-work", granting("prioritylevelconfigurations.flowcontrol.apiserver.k8s.io")}, allow: func(s *rowScene) { s.Allow("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations") }},
 				sends(level(2)), sends(level(3)),
 			},
 		},
@@ -400,16 +306,16 @@ func hubRows() []manifestRow {
 	const noManifest = "it is about the hub, and there is one case of it"
 	return []manifestRow{
 		{
-			name: "an orphaning rule with a kind for a resource is refused", run: orphaningKinds,
-			without: map[way]string{byPolicy: "a policy has no orphaning rules"},
+			Name: "an orphaning rule with a kind for a resource is refused", Run: orphaningKinds,
+			Without: map[way]string{byPolicy: "a policy has no orphaning rules"},
 		},
 		{
-			name: "a customization with wrong keys is refused", run: wrongKeys,
-			without: map[way]string{byWork: noManifest},
+			Name: "a customization with wrong keys is refused", Run: wrongKeys,
+			Without: map[way]string{byWork: noManifest},
 		},
 		{
-			name: "what others write into Cluster.status says that it does not count", run: statusOfOthers,
-			without: map[way]string{byWork: noManifest},
+			Name: "what others write into Cluster.status says that it does not count", Run: statusOfOthers,
+			Without: map[way]string{byWork: noManifest},
 		},
 	}
 }

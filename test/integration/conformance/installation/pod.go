@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conformance
+package installation
 
 import (
 	"bytes"
@@ -30,15 +30,15 @@ import (
 	"github.com/capstan-io/capstan/test/internal/fleet"
 )
 
-// podsAgain is the time after which pods are looked at though nothing is known
+// PodsAgain is the time after which pods are looked at though nothing is known
 // to have changed: a process may have ended.
-const podsAgain = time.Second
+const PodsAgain = time.Second
 
 // pods does for the Deployments of a cluster what its controllers and kubelets
 // would do: it runs their pods, one each, as processes of this machine.
 type pods struct {
 	t       testing.TB
-	cluster *cluster
+	cluster *Cluster
 	// programs is where the executable is, under all its names.
 	programs string
 	// more returns further arguments of a Deployment's program: what is different
@@ -61,15 +61,15 @@ type pod struct {
 	mounts   []mount
 }
 
-// startPods runs the pods of the cluster until the test ends.
-func startPods(t testing.TB, c *cluster, programs string, more func(string) []string) *pods {
+// StartPods runs the pods of the cluster until the test ends.
+func StartPods(t testing.TB, c *Cluster, programs string, more func(string) []string) *pods {
 	t.Helper()
 	p := &pods{
 		t: t, cluster: c, programs: programs, more: more, kick: make(chan struct{}, 1),
 		running: map[client.ObjectKey]*pod{}, held: map[client.ObjectKey]bool{},
 	}
 	var err error
-	if p.cache, err = cache.New(c.config, cache.Options{Scheme: c.client.Scheme()}); err != nil {
+	if p.cache, err = cache.New(c.Config, cache.Options{Scheme: c.Client.Scheme()}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -106,7 +106,7 @@ const logsEnd = 3000
 
 // tell tells the ends of the logs.
 func (p *pods) tell() {
-	logs, err := filepath.Glob(p.cluster.path("logs", "*.log"))
+	logs, err := filepath.Glob(p.cluster.Path("logs", "*.log"))
 	if err != nil {
 		p.t.Error(err)
 	}
@@ -126,7 +126,7 @@ func (p *pods) look() {
 func (p *pods) run(ctx context.Context) {
 	for {
 		if err := p.pass(ctx); err != nil && ctx.Err() == nil {
-			p.t.Logf("pods of %s: %v", p.cluster.name, err)
+			p.t.Logf("pods of %s: %v", p.cluster.Name, err)
 		}
 		select {
 		case <-ctx.Done():
@@ -137,13 +137,13 @@ func (p *pods) run(ctx context.Context) {
 			}
 			return
 		case <-p.kick:
-		case <-time.After(podsAgain):
+		case <-time.After(PodsAgain):
 		}
 	}
 }
 
-// hold kills the pods of Deployments and keeps them from starting.
-func (p *pods) hold(keys ...client.ObjectKey) {
+// HoldPods kills the pods of Deployments and keeps them from starting.
+func (p *pods) HoldPods(keys ...client.ObjectKey) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, key := range keys {
@@ -154,8 +154,8 @@ func (p *pods) hold(keys ...client.ObjectKey) {
 	}
 }
 
-// release lets them start again.
-func (p *pods) release(keys ...client.ObjectKey) {
+// ReleasePods lets them start again.
+func (p *pods) ReleasePods(keys ...client.ObjectKey) {
 	p.mu.Lock()
 	for _, key := range keys {
 		delete(p.held, key)
@@ -240,7 +240,7 @@ func (p *pods) stop(key client.ObjectKey) {
 // that a kubelet would wait for.
 func (p *pods) start(ctx context.Context, d *appsv1.Deployment) (*pod, error) {
 	name := fmt.Sprintf("%s-%d", d.Name, p.started)
-	dir := p.cluster.path("pods", name)
+	dir := p.cluster.Path("pods", name)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -252,7 +252,7 @@ func (p *pods) start(ctx context.Context, d *appsv1.Deployment) (*pod, error) {
 	if slices.ContainsFunc(made.mounts, func(m mount) bool { return m.lacks() }) {
 		return nil, nil
 	}
-	token, err := p.token(ctx, d)
+	token, err := p.RequestPodToken(ctx, d)
 	if err != nil || token == nil {
 		return nil, err
 	}
@@ -266,7 +266,7 @@ func (p *pods) start(ctx context.Context, d *appsv1.Deployment) (*pod, error) {
 		args[i] = paths.Replace(args[i])
 	}
 	p.started++
-	made.process, err = fleet.Start(ctx, p.cluster.path("logs"), fleet.Program{
+	made.process, err = fleet.Start(ctx, p.cluster.Path("logs"), fleet.Program{
 		Name: d.Name, Executable: p.program(container.Args[0]), Args: args, Env: environmentOf(d, name),
 	})
 	return made, err
@@ -275,7 +275,7 @@ func (p *pods) start(ctx context.Context, d *appsv1.Deployment) (*pod, error) {
 // unserved turns off what pods serve on ports of their own, which processes
 // share.
 func unserved(command []string) []string {
-	if filepath.Base(command[0]) == aggregatedProgram {
+	if filepath.Base(command[0]) == AggregatedProgram {
 		return nil // it serves all of it on one port
 	}
 	flags := []string{"--metrics-port=0", "--health-probe-port=0"}
@@ -299,18 +299,18 @@ func environmentOf(d *appsv1.Deployment, pod string) []string {
 	return variables
 }
 
-// token returns a kubeconfig with a token of the pod's ServiceAccount.
-func (p *pods) token(ctx context.Context, d *appsv1.Deployment) ([]byte, error) {
+// RequestPodToken returns a kubeconfig with a token of the pod's ServiceAccount.
+func (p *pods) RequestPodToken(ctx context.Context, d *appsv1.Deployment) ([]byte, error) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Spec.Template.Spec.ServiceAccountName}}
 	request := &authenticationv1.TokenRequest{}
-	err := p.cluster.client.SubResource("token").Create(ctx, account, request)
+	err := p.cluster.Client.SubResource("token").Create(ctx, account, request)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return p.cluster.kubeconfig(request.Status.Token)
+	return p.cluster.RenderKubeconfig(request.Status.Token)
 }
 
 // project brings the files of secrets up to date.
@@ -351,7 +351,7 @@ func (p *pods) report(ctx context.Context, d *appsv1.Deployment) error {
 	}
 	d = d.DeepCopy()
 	d.Status = status
-	err := p.cluster.client.Status().Update(ctx, d)
+	err := p.cluster.Client.Status().Update(ctx, d)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return nil // its event brings us back
 	}

@@ -1,7 +1,9 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conformance
+// Package twins has rows of manifests that are sent to a cluster, and written there by an
+// administrator, too: what comes of both has to be equal.
+package twins
 
 import (
 	"bytes"
@@ -22,6 +24,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"github.com/capstan-io/capstan/test/integration/conformance/installation"
 )
 
 // bringer is a client by which a user writes objects to a cluster.
@@ -36,26 +40,26 @@ type bringer interface {
 	patchStatus(ctx context.Context, object client.Object, resource, patch string) (string, error)
 }
 
-// theClient is the name of the client that users have in this run.
-func theClient() string {
-	if *withKubectl {
-		return "kubectl"
-	}
-	return "an API client"
-}
+// userClient is the client that users have in a run.
+type userClient string
 
-// bringerTo returns the client that users have in this run. Generated are fields that the API
-// server makes at POST, and wants back at PUT.
-func bringerTo(c *cluster, generated []string) bringer {
-	if *withKubectl {
-		return kubectl{kubeconfig: c.path("kubeconfig")}
+const (
+	KubectlClient userClient = "kubectl"
+	PlainClient   userClient = "an API client"
+)
+
+// bringerTo returns the client for a cluster. Generated are fields that the API server makes
+// at POST, and wants back at PUT.
+func (u userClient) bringerTo(c *installation.Cluster, generated []string) bringer {
+	if u == KubectlClient {
+		return kubectl{kubeconfig: c.Path("kubeconfig")}
 	}
 	return apiClient{to: c, generated: generated}
 }
 
 // apiClient creates by POST and changes by PUT.
 type apiClient struct {
-	to *cluster
+	to *installation.Cluster
 	// generated are fields that the API server makes, and wants back.
 	generated []string
 }
@@ -100,10 +104,10 @@ func each(text string, do func(*unstructured.Unstructured) error) error {
 
 func (a apiClient) bring(ctx context.Context, text string) error {
 	return each(text, func(object *unstructured.Unstructured) error {
-		err := a.to.client.Get(ctx, client.ObjectKeyFromObject(object), object.DeepCopy())
+		err := a.to.Client.Get(ctx, client.ObjectKeyFromObject(object), object.DeepCopy())
 		switch {
 		case apierrors.IsNotFound(err):
-			return a.to.client.Create(ctx, object, client.FieldOwner("user"))
+			return a.to.Client.Create(ctx, object, client.FieldOwner("user"))
 		case err != nil:
 			return err
 		}
@@ -120,7 +124,7 @@ func (a apiClient) put(ctx context.Context, wanted *unstructured.Unstructured) e
 	for {
 		object, there := wanted.DeepCopy(), &unstructured.Unstructured{}
 		there.SetGroupVersionKind(object.GroupVersionKind())
-		if err := a.to.client.Get(ctx, client.ObjectKeyFromObject(object), there); err != nil {
+		if err := a.to.Client.Get(ctx, client.ObjectKeyFromObject(object), there); err != nil {
 			return err
 		}
 		object.SetResourceVersion(there.GetResourceVersion())
@@ -130,7 +134,7 @@ func (a apiClient) put(ctx context.Context, wanted *unstructured.Unstructured) e
 		if err := keep(object, there, a.generated); err != nil {
 			return err
 		}
-		if err := a.to.client.Update(ctx, object, client.FieldOwner("user")); !apierrors.IsConflict(err) {
+		if err := a.to.Client.Update(ctx, object, client.FieldOwner("user")); !apierrors.IsConflict(err) {
 			return err
 		}
 	}
@@ -149,24 +153,24 @@ func withMarks(wanted, there map[string]string) map[string]string {
 
 func (a apiClient) recreate(ctx context.Context, text string) error {
 	return each(text, func(object *unstructured.Unstructured) error {
-		if err := a.to.client.Delete(ctx, object.DeepCopy(), client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+		if err := a.to.Client.Delete(ctx, object.DeepCopy(), client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
 			return err
 		}
 		for {
-			err := a.to.client.Create(ctx, object.DeepCopy(), client.FieldOwner("user"))
+			err := a.to.Client.Create(ctx, object.DeepCopy(), client.FieldOwner("user"))
 			if !apierrors.IsAlreadyExists(err) { // until then it is being deleted
 				return err
 			}
-			time.Sleep(lookAgain)
+			time.Sleep(installation.LookAgain)
 		}
 	})
 }
 
 func (a apiClient) patchStatus(ctx context.Context, object client.Object, _, patch string) (string, error) {
 	said := &warnings{}
-	config := rest.CopyConfig(a.to.config)
+	config := rest.CopyConfig(a.to.Config)
 	config.WarningHandlerWithContext = said
-	c, err := client.New(config, client.Options{Scheme: a.to.client.Scheme()})
+	c, err := client.New(config, client.Options{Scheme: a.to.Client.Scheme()})
 	if err != nil {
 		return "", err
 	}

@@ -1,37 +1,37 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conformance
+package twins
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/test/integration/conformance/installation"
+	"github.com/capstan-io/capstan/test/integration/conformance/promises"
 )
 
 // rowScene is a row in a column, brought in a way.
 type rowScene struct {
-	*scene
+	*promises.Scene
 	row manifestRow
 	by  way
 	// ours and twins are the names in the member of what is delivered, and of what the
 	// administrator writes to compare it with.
 	ours, twins names
-	// user is the client of those who use the hub.
-	user bringer
+	// users have a client, which is user for those of the hub.
+	users userClient
+	user  bringer
 }
 
 // names fill the tokens of manifests.
@@ -45,39 +45,39 @@ func (n names) fill(text string) string {
 // they have others.
 const portFirst = 30000
 
-func newRowScene(s *scene, row manifestRow, by way) *rowScene {
-	s.id = s.clusterName() + "-" + s.id // which is on the hub, too
-	port := portFirst + 8*slices.Index(modes(), s.mode) + 4*row.writesPort
+func newRowScene(s *promises.Scene, row manifestRow, by way, users userClient) *rowScene {
+	s.ID = s.ClusterName() + "-" + s.ID // which is on the hub, too
+	port := portFirst + 8*slices.Index(installation.JoinModes(), s.Mode) + 4*row.writesPort
 	if by == byPolicy {
 		port += 2
 	}
-	ours := names{space: s.id, port: fmt.Sprint(port), cluster: s.clusterName(), next: s.neighbour()}
+	ours := names{space: s.ID, port: fmt.Sprint(port), cluster: s.ClusterName(), next: neighbourOf(s.Column)}
 	twins := ours
-	twins.space, twins.port = s.id+"-twin", fmt.Sprint(port+1)
-	return &rowScene{scene: s, row: row, by: by, ours: ours, twins: twins, user: bringerTo(s.hub.cluster, row.generated)}
+	twins.space, twins.port = s.ID+"-twin", fmt.Sprint(port+1)
+	return &rowScene{Scene: s, row: row, by: by, ours: ours, twins: twins, users: users, user: users.bringerTo(s.Hub.Cluster, row.generated)}
 }
 
 // play does the steps one after the other.
 func (s *rowScene) play() {
 	for _, n := range []names{s.ours, s.twins} {
-		s.member.apply(s, "{apiVersion: v1, kind: Namespace, metadata: {name: "+n.space+"}}")
-		s.member.apply(s, n.fill(s.row.twins))
+		s.Member.ApplyText(s, "{apiVersion: v1, kind: Namespace, metadata: {name: "+n.space+"}}")
+		s.Member.ApplyText(s, n.fill(s.row.twins))
 	}
 	if s.by == byPolicy {
-		s.hub.apply(s, s.ours.fill("{apiVersion: v1, kind: Namespace, metadata: {name: NS, labels: {namespace.karmada.io/skip-auto-propagation: \"true\"}}}"))
-		s.hub.apply(s, s.ours.fill(s.row.onHub))
+		s.Hub.ApplyText(s, s.ours.fill("{apiVersion: v1, kind: Namespace, metadata: {name: NS, labels: {namespace.karmada.io/skip-auto-propagation: \"true\"}}}"))
+		s.Hub.ApplyText(s, s.ours.fill(s.row.onHub))
 	}
 	if s.row.ours != "" {
 		object := s.object(s.ours, s.row.ours)
-		if err := s.member.client.Create(s.Context(), object, client.FieldOwner("kubectl-client-side-apply")); err != nil {
+		if err := s.Member.Client.Create(s.Context(), object, client.FieldOwner("kubectl-client-side-apply")); err != nil {
 			s.Fatal(err)
 		}
 	}
-	if s.row.run != nil {
-		s.row.run(s)
+	if s.row.Run != nil {
+		s.row.Run(s)
 		return
 	}
-	for i := range s.row.steps {
+	for i := range s.row.Steps {
 		s.step(i)
 	}
 	if s.row.ends != nil {
@@ -88,8 +88,8 @@ func (s *rowScene) play() {
 // step brings the manifests of a step to the hub and to the twins, and waits until they are equal.
 func (s *rowScene) step(i int) {
 	s.Helper()
-	step := s.row.steps[i]
-	right := step.right
+	step := s.row.Steps[i]
+	right := step.Right
 	if right == nil {
 		right = step.manifests
 	}
@@ -154,7 +154,7 @@ func (s *rowScene) live(of names, manifest string) (*unstructured.Unstructured, 
 	object := s.object(of, manifest)
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(object.GroupVersionKind())
-	err := s.member.client.Get(s.Context(), client.ObjectKeyFromObject(object), live)
+	err := s.Member.Client.Get(s.Context(), client.ObjectKeyFromObject(object), live)
 	return live, err
 }
 
@@ -164,7 +164,7 @@ func (s *rowScene) patch(of names, manifest, patch string) {
 	if err != nil {
 		s.Fatal(err)
 	}
-	if err := s.member.client.Patch(s.Context(), s.object(of, manifest), client.RawPatch(types.MergePatchType, raw), client.FieldOwner("somebody")); err != nil {
+	if err := s.Member.Client.Patch(s.Context(), s.object(of, manifest), client.RawPatch(types.MergePatchType, raw), client.FieldOwner("somebody")); err != nil {
 		s.Fatal(err)
 	}
 }
@@ -172,17 +172,17 @@ func (s *rowScene) patch(of names, manifest, patch string) {
 // judge lets the API server of the member make the twin of a manifest: by POST, and then by PUT.
 func (s *rowScene) judge(manifest string, recreated bool) {
 	s.Helper()
-	eventually(s, "the API server makes the twin of "+manifest, func() error {
+	installation.Eventually(s, "the API server makes the twin of "+manifest, func() error {
 		there, err := s.live(s.twins, manifest)
 		twin := s.object(s.twins, manifest)
 		switch {
 		case err == nil && recreated:
-			if err := s.member.client.Delete(s.Context(), there, client.PropagationPolicy(metav1.DeletePropagationBackground), client.GracePeriodSeconds(0)); err != nil {
+			if err := s.Member.Client.Delete(s.Context(), there, client.PropagationPolicy(metav1.DeletePropagationBackground), client.GracePeriodSeconds(0)); err != nil {
 				return err
 			}
-			return s.member.client.Create(s.Context(), twin)
+			return s.Member.Client.Create(s.Context(), twin)
 		case apierrors.IsNotFound(err):
-			return s.member.client.Create(s.Context(), twin)
+			return s.Member.Client.Create(s.Context(), twin)
 		case err != nil:
 			return err
 		}
@@ -190,7 +190,7 @@ func (s *rowScene) judge(manifest string, recreated bool) {
 		if err := keep(twin, there, s.row.generated); err != nil {
 			return err
 		}
-		return s.member.client.Update(s.Context(), twin)
+		return s.Member.Client.Update(s.Context(), twin)
 	})
 }
 
@@ -199,7 +199,7 @@ func (s *rowScene) judge(manifest string, recreated bool) {
 func (s *rowScene) equal(i int, right []string) {
 	s.Helper()
 	for _, manifest := range right {
-		eventually(s, fmt.Sprintf("step %d: what is delivered is what the API server makes of it (-: the twin, +: ours)", i+1), func() error {
+		installation.Eventually(s, fmt.Sprintf("step %d: what is delivered is what the API server makes of it (-: the twin, +: ours)", i+1), func() error {
 			twin, err := s.live(s.twins, manifest)
 			if err != nil {
 				return fmt.Errorf("the twin: %w", err)
@@ -214,7 +214,7 @@ func (s *rowScene) equal(i int, right []string) {
 			return nil
 		})
 	}
-	eventually(s, "the hub says that all is applied", func() error {
+	installation.Eventually(s, "the hub says that all is applied", func() error {
 		works, err := s.works()
 		if err != nil {
 			return err
@@ -229,9 +229,9 @@ func (s *rowScene) equal(i int, right []string) {
 	if i == 0 {
 		return
 	}
-	for _, manifest := range s.row.steps[i-1].manifests {
+	for _, manifest := range s.row.Steps[i-1].manifests {
 		if !slices.ContainsFunc(right, func(other string) bool { return s.same(manifest, other) }) {
-			s.goneFromMember(s.object(s.ours, manifest))
+			s.GoneFromMember(s.object(s.ours, manifest))
 		}
 	}
 }
@@ -333,141 +333,4 @@ func withoutNumbers(value any, path []string, written string) {
 			delete(value, path[0])
 		}
 	}
-}
-
-// bring brings the manifests of a step to the hub.
-func (s *rowScene) bring(i int) {
-	s.Helper()
-	step := s.row.steps[i]
-	if s.by == byWork {
-		s.write(s.workOf(step.manifests), false, false)
-		return
-	}
-	s.write(s.ours.fill(strings.Join(step.manifests, documentsEnd)), step.recreated, i > 0 && s.row.replaces != "")
-	if i > 0 {
-		for _, manifest := range s.row.steps[i-1].manifests {
-			if !slices.ContainsFunc(step.manifests, func(other string) bool { return s.same(manifest, other) }) {
-				if err := s.hub.client.Delete(s.Context(), s.object(s.ours, manifest)); err != nil {
-					s.Fatal(err)
-				}
-			}
-		}
-		return
-	}
-	if s.row.taken != nil {
-		s.row.taken(s)
-	}
-	s.write(s.policies(), false, false)
-}
-
-// write writes objects to the hub by the client of its users.
-func (s *rowScene) write(text string, recreated, replaces bool) {
-	s.Helper()
-	eventually(s, "writing "+text, func() error {
-		switch {
-		case recreated:
-			return s.user.recreate(s.Context(), text)
-		case replaces:
-			return s.user.replace(s.Context(), text)
-		default:
-			return s.user.bring(s.Context(), text)
-		}
-	})
-}
-
-// workOf is a ManifestWork with the manifests, and the fields of a spec.
-func (s *rowScene) workOf(manifests []string, spec ...string) string {
-	spec = append(spec, "workload: {manifests: [\n"+strings.Join(manifests, ",\n")+"]}")
-	return s.ours.fill("{apiVersion: work.open-cluster-management.io/v1, kind: ManifestWork, metadata: {namespace: CLUSTER, name: NS}, spec: {" + strings.Join(spec, ", ") + "}}")
-}
-
-// policies are those for all manifests of the row: one for namespaced objects, one for others.
-func (s *rowScene) policies() string {
-	s.Helper()
-	selectors := map[string][]string{}
-	for _, step := range s.row.steps {
-		for _, manifest := range step.manifests {
-			object := s.object(s.ours, manifest)
-			kind := "PropagationPolicy"
-			if object.GetNamespace() == "" {
-				kind = "ClusterPropagationPolicy"
-			}
-			selector := fmt.Sprintf("{apiVersion: %s, kind: %s, name: %q}", object.GetAPIVersion(), object.GetKind(), object.GetName())
-			if !slices.Contains(selectors[kind], selector) {
-				selectors[kind] = append(selectors[kind], selector)
-			}
-		}
-	}
-	var policies []string
-	for kind, selectors := range selectors {
-		policies = append(policies, s.policy(kind, "NS", selectors))
-	}
-	return strings.Join(policies, documentsEnd)
-}
-
-// policy is a policy for what is selected.
-func (s *rowScene) policy(kind, name string, selectors []string) string {
-	namespace := "namespace: NS, "
-	if kind == "ClusterPropagationPolicy" {
-		namespace = ""
-	}
-	spec := s.row.policy
-	if spec == "" {
-		spec = "placement: {clusterAffinity: {clusterNames: [CLUSTER]}}"
-	}
-	return s.ours.fill(fmt.Sprintf("{apiVersion: policy.karmada.io/v1alpha1, kind: %s, metadata: {%sname: %s}, spec: {resourceSelectors: [%s], %s}}",
-		kind, namespace, name, strings.Join(selectors, ", "), spec))
-}
-
-// says waits until the condition Applied of a manifest, for what its work is now, begins with the
-// first part or has it, and has the others in its message.
-func (s *rowScene) says(manifest string, parts ...string) {
-	s.Helper()
-	eventually(s, fmt.Sprintf("the hub says %q of %s", parts, manifest), func() error {
-		if text := s.told(manifest); lacking(text, parts) != "" {
-			return errors.New(text)
-		}
-		return nil
-	})
-}
-
-// works returns the works of the cluster.
-func (s *rowScene) works() ([]workv1.ManifestWork, error) {
-	works := &workv1.ManifestWorkList{}
-	err := s.hub.client.List(s.Context(), works, client.InNamespace(s.clusterName()))
-	return works.Items, err
-}
-
-// told returns what the hub says of the object of a manifest.
-func (s *rowScene) told(manifest string) string {
-	s.Helper()
-	works, err := s.works()
-	if err != nil {
-		return err.Error()
-	}
-	return s.saidIn(works, manifest)
-}
-
-// saidIn returns the condition Applied of the object of a manifest in the works that have it and
-// have been applied in their present generation.
-func (s *rowScene) saidIn(works []workv1.ManifestWork, manifest string) string {
-	s.Helper()
-	object := s.object(s.ours, manifest)
-	var texts []string
-	for i := range works {
-		applied := meta.FindStatusCondition(works[i].Status.Conditions, workv1.ManifestWorkConditionApplied)
-		if applied == nil || applied.ObservedGeneration != works[i].Generation {
-			continue
-		}
-		for _, m := range works[i].Status.ResourceStatus.Manifests {
-			of := m.ResourceMeta
-			if of.Kind != object.GetKind() || of.Name != object.GetName() || of.Namespace != object.GetNamespace() {
-				continue
-			}
-			if c := meta.FindStatusCondition(m.Conditions, workv1.ManifestConditionApplied); c != nil {
-				texts = append(texts, string(c.Status)+" "+c.Reason+": "+c.Message)
-			}
-		}
-	}
-	return strings.Join(texts, "\n")
 }

@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conformance
+package twins
 
 import (
 	"errors"
@@ -16,20 +16,23 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-io/capstan/test/integration/conformance/installation"
+	"github.com/capstan-io/capstan/test/integration/conformance/promises"
 )
 
 // takeNodePort gives the numbers that the hub has allocated to other Services of the member.
 func takeNodePort(s *rowScene) {
 	s.Helper()
 	service := &corev1.Service{}
-	if err := s.hub.client.Get(s.Context(), client.ObjectKey{Namespace: s.ours.space, Name: "web"}, service); err != nil {
+	if err := s.Hub.Client.Get(s.Context(), client.ObjectKey{Namespace: s.ours.space, Name: "web"}, service); err != nil {
 		s.Fatal(err)
 	}
 	for _, number := range []int32{service.Spec.Ports[0].NodePort, service.Spec.HealthCheckNodePort} {
 		if number == 0 {
 			continue
 		}
-		err := s.member.client.Create(s.Context(), &corev1.Service{
+		err := s.Member.Client.Create(s.Context(), &corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Namespace: s.ours.space, Name: fmt.Sprintf("taken-%d", number)},
 			Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80, NodePort: number}}},
 		})
@@ -42,7 +45,7 @@ func takeNodePort(s *rowScene) {
 // jobsOf watches the Jobs of a namespace of the member, and returns how many there were.
 func (s *rowScene) jobsOf(namespace string) func() int {
 	s.Helper()
-	c, err := client.NewWithWatch(s.member.config, client.Options{Scheme: s.member.client.Scheme()})
+	c, err := client.NewWithWatch(s.Member.Config, client.Options{Scheme: s.Member.Client.Scheme()})
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -76,25 +79,25 @@ func jobsExpire(job func(metadata, spec, image string) string) func(*rowScene) {
 		ours, twins := s.jobsOf(s.ours.space), s.jobsOf(s.twins.space)
 		for i, image := range []string{"i:1", "i:2", "i:3"} {
 			manifest := job("", "parallelism: 0, completions: 0, ttlSecondsAfterFinished: 5", image)
-			s.row.steps = append(s.row.steps, manifestStep{manifests: []string{manifest}, recreated: i > 0})
+			s.row.Steps = append(s.row.Steps, manifestStep{manifests: []string{manifest}, recreated: i > 0})
 			s.bring(i)
 			s.judge(manifest, false)
 			for _, of := range []names{s.twins, s.ours} {
-				eventually(s, "the Job of "+of.space+" is complete", func() error {
+				installation.Eventually(s, "the Job of "+of.space+" is complete", func() error {
 					found := &batchv1.Job{}
-					err := s.member.client.Get(s.Context(), client.ObjectKey{Namespace: of.space, Name: "j"}, found)
+					err := s.Member.Client.Get(s.Context(), client.ObjectKey{Namespace: of.space, Name: "j"}, found)
 					if err == nil && (found.Status.CompletionTime == nil || found.Spec.Template.Spec.Containers[0].Image != image) {
-						return errors.New(encode(found))
+						return errors.New(installation.Encode(found))
 					}
 					return err
 				})
 			}
 			s.states(manifest, "Complete", "True")
 			for _, of := range []names{s.twins, s.ours} {
-				if err := s.member.client.Delete(s.Context(), s.object(of, manifest), client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+				if err := s.Member.Client.Delete(s.Context(), s.object(of, manifest), client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
 					s.Fatal(err)
 				}
-				s.goneFromMember(s.object(of, manifest))
+				s.GoneFromMember(s.object(of, manifest))
 			}
 			s.states(manifest, "Available", "False")
 			s.states(manifest, "Complete", "True")
@@ -110,7 +113,7 @@ func jobsExpire(job func(metadata, spec, image string) string) func(*rowScene) {
 func (s *rowScene) states(manifest, conditionType string, want metav1.ConditionStatus) {
 	s.Helper()
 	object := s.object(s.ours, manifest)
-	eventually(s, fmt.Sprintf("the work is %s: %s", conditionType, want), func() error {
+	installation.Eventually(s, fmt.Sprintf("the work is %s: %s", conditionType, want), func() error {
 		works, err := s.works()
 		if err != nil {
 			return err
@@ -122,7 +125,7 @@ func (s *rowScene) states(manifest, conditionType string, want metav1.ConditionS
 				continue
 			}
 			if c := meta.FindStatusCondition(work.Status.Conditions, conditionType); c == nil || c.Status != want || c.ObservedGeneration != work.Generation {
-				return errors.New(encode(work.Status))
+				return errors.New(installation.Encode(work.Status))
 			}
 			return nil
 		}
@@ -136,11 +139,11 @@ func (s *rowScene) bindingSays(name, part string) {
 	binding := &unstructured.Unstructured{}
 	binding.SetAPIVersion("work.karmada.io/v1alpha2")
 	binding.SetKind("ResourceBinding")
-	eventually(s, fmt.Sprintf("binding %s says %q", name, part), func() error {
-		if err := s.hub.client.Get(s.Context(), client.ObjectKey{Namespace: s.ours.space, Name: name}, binding); err != nil {
+	installation.Eventually(s, fmt.Sprintf("binding %s says %q", name, part), func() error {
+		if err := s.Hub.Client.Get(s.Context(), client.ObjectKey{Namespace: s.ours.space, Name: name}, binding); err != nil {
 			return err
 		}
-		if text := encode(binding.Object["status"]); lacking(text, []string{part}) != "" {
+		if text := installation.Encode(binding.Object["status"]); promises.Lacking(text, []string{part}) != "" {
 			return errors.New(text)
 		}
 		return nil
@@ -155,18 +158,18 @@ func indexedIsRefused(job func(metadata, spec, image string) string) func(*rowSc
 			return job("", fmt.Sprintf("completionMode: Indexed, completions: %d, parallelism: %d", pods, pods), "i:1")
 		}
 		s.row.generated = []string{"spec.selector", "spec.template.metadata.labels"}
-		s.user = bringerTo(s.hub.cluster, s.row.generated)
+		s.user = s.users.bringerTo(s.Hub.Cluster, s.row.generated)
 		for i, pods := range []int{4, 6} {
-			s.row.steps = append(s.row.steps, sends(indexed(pods)))
+			s.row.Steps = append(s.row.Steps, sends(indexed(pods)))
 			s.bring(i)
 			s.bindingSays("j-job", "each cluster would run the indexes from 0 on")
 			if live, err := s.live(s.ours, indexed(pods)); err == nil {
-				s.Errorf("the cluster has %s", encode(live))
+				s.Errorf("the cluster has %s", installation.Encode(live))
 			}
 		}
 		s.row.policy = ""
 		s.write(s.policies(), false, false)
-		s.row.steps = append(s.row.steps, sends(indexed(6)))
+		s.row.Steps = append(s.row.Steps, sends(indexed(6)))
 		s.step(2)
 	}
 }
@@ -178,18 +181,18 @@ func templateEnds(s *rowScene) {
 		return "{apiVersion: v1, kind: ConfigMap, metadata: {name: " + name + ", namespace: NS, finalizers: [example.com/f]}}"
 	}
 	remove := func(name string) {
-		if err := s.hub.client.Delete(s.Context(), s.object(s.ours, configMap(name))); err != nil {
+		if err := s.Hub.Client.Delete(s.Context(), s.object(s.ours, configMap(name))); err != nil {
 			s.Fatal(err)
 		}
 	}
 	release := func(name string) {
 		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
-		if err := s.hub.client.Patch(s.Context(), s.object(s.ours, configMap(name)), patch); err != nil {
+		if err := s.Hub.Client.Patch(s.Context(), s.object(s.ours, configMap(name)), patch); err != nil {
 			s.Fatal(err)
 		}
-		eventually(s, "template "+name+" is gone", func() error {
+		installation.Eventually(s, "template "+name+" is gone", func() error {
 			object := s.object(s.ours, configMap(name))
-			err := s.hub.client.Get(s.Context(), client.ObjectKeyFromObject(object), object)
+			err := s.Hub.Client.Get(s.Context(), client.ObjectKeyFromObject(object), object)
 			if err == nil {
 				return errors.New("it is there")
 			}
@@ -203,7 +206,7 @@ func templateEnds(s *rowScene) {
 	remove("a")
 	s.bindingSays("a-configmap", "waits for finalizers: example.com/f")
 	for name, there := range map[string]bool{"a": true, "other": true, "late": false} {
-		eventually(s, fmt.Sprintf("%s is in the member: %t", name, there), func() error {
+		installation.Eventually(s, fmt.Sprintf("%s is in the member: %t", name, there), func() error {
 			_, err := s.live(s.ours, configMap(name))
 			if (err == nil) != there {
 				return fmt.Errorf("it is there: %t", err == nil)
@@ -212,7 +215,7 @@ func templateEnds(s *rowScene) {
 		})
 	}
 	release("a")
-	s.goneFromMember(s.object(s.ours, configMap("a")))
+	s.GoneFromMember(s.object(s.ours, configMap("a")))
 	release("late")
 	remove("other")
 	release("other")
@@ -226,17 +229,17 @@ func orphaningKinds(s *rowScene) {
 		return s.workOf([]string{manifest}, "deleteOption: {propagationPolicy: SelectivelyOrphan, selectivelyOrphans: {orphaningRules: [{resource: "+resource+", namespace: NS, name: a}]}}")
 	}
 	s.refusedOf(work("ConfigMap"), `"ConfigMap" is not a resource`, `configmaps`)
-	s.row.steps = []manifestStep{sends(manifest)}
+	s.row.Steps = []manifestStep{sends(manifest)}
 	s.write(work("configmaps"), false, false)
 	s.judge(manifest, false)
 	s.equal(0, []string{manifest})
 	s.refusedOf(work("Secret"), `"Secret" is not a resource`, `secrets`)
 	sent := s.object(s.ours, work("configmaps"))
-	if err := s.hub.client.Delete(s.Context(), sent); err != nil {
+	if err := s.Hub.Client.Delete(s.Context(), sent); err != nil {
 		s.Fatal(err)
 	}
-	eventually(s, "the work is gone", func() error {
-		err := s.hub.client.Get(s.Context(), client.ObjectKeyFromObject(sent), sent)
+	installation.Eventually(s, "the work is gone", func() error {
+		err := s.Hub.Client.Get(s.Context(), client.ObjectKeyFromObject(sent), sent)
 		if err == nil {
 			return errors.New("it is there")
 		}
@@ -254,7 +257,7 @@ func (s *rowScene) refusedOf(text string, parts ...string) {
 	if err == nil {
 		s.Fatalf("the hub takes %s", text)
 	}
-	s.contains(err.Error(), parts...)
+	s.Contains(err.Error(), parts...)
 }
 
 // wrongKeys misspells a key of a customization, alone and beside a right one, and another one in a
@@ -266,7 +269,7 @@ func wrongKeys(s *rowScene) {
 	)
 	customization := func(keys string) string {
 		return s.ours.fill("{apiVersion: config.karmada.io/v1alpha1, kind: ResourceInterpreterCustomization, metadata: {name: NS}, spec: {target: {apiVersion: example.net/v1, kind: Thing" +
-			string(s.mode) + "}, customizations: {" + keys + "}}}")
+			string(s.Mode) + "}, customizations: {" + keys + "}}}")
 	}
 	s.refusedOf(customization("retentions: "+retains), "spec.customizations", `"retentions"`, "do you mean retention?")
 	s.refusedOf(customization("healthInterpretation: "+judges+", retentions: "+retains), "spec.customizations", `"retentions"`, "do you mean retention?")
@@ -280,7 +283,7 @@ func wrongKeys(s *rowScene) {
 		if err == nil {
 			s.Fatalf("the hub takes %s", keys)
 		}
-		s.contains(err.Error(), "spec.customizations", wrong)
+		s.Contains(err.Error(), "spec.customizations", wrong)
 	}
 }
 
@@ -290,11 +293,11 @@ func statusOfOthers(s *rowScene) {
 	ready, own := fmt.Sprintf(condition, "Ready"), fmt.Sprintf(condition, "example.com/Own")
 	for _, conditions := range []string{ready, ready + "," + own} {
 		answer := ""
-		eventually(s, "the status of the Cluster is patched", func() (err error) {
-			answer, err = s.user.patchStatus(s.Context(), s.karmada(), "clusters.cluster.karmada.io", `{"status":{"conditions":[`+conditions+`]}}`)
+		installation.Eventually(s, "the status of the Cluster is patched", func() (err error) {
+			answer, err = s.user.patchStatus(s.Context(), s.KarmadaCluster(), "clusters.cluster.karmada.io", `{"status":{"conditions":[`+conditions+`]}}`)
 			return err
 		})
-		s.contains(answer, "Ready", "is not written")
-		s.clusterReady("True ClusterReady")
+		s.Contains(answer, "Ready", "is not written")
+		s.ClusterReady("True ClusterReady")
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conformance
+package promises
 
 import (
 	"errors"
@@ -20,51 +20,53 @@ import (
 	clusterv1alpha1 "github.com/capstan-io/capstan/apis/cluster/v1alpha1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/test/integration/conformance/installation"
 )
 
-func joining() []testCase {
-	return []testCase{
-		{name: "a cluster that the hub accepts joins and is Available", run: joins, alone: true},
+// Joining are the cases with which each run begins.
+func Joining() []TestCase {
+	return []TestCase{
+		{Name: "a cluster that the hub accepts joins and is Available", Run: Joins, alone: true},
 	}
 }
 
-func telling() []testCase {
-	return []testCase{
-		{name: "the version of the cluster is reported", run: version},
-		{name: "capacity and allocatable resources are reported as nodes are added, cordoned and removed", run: resources},
-		{name: "the ClusterConnection reports where the nodes are: zones, region and provider", run: place},
-		{name: "claims are reported, reserved ones first, also when they change or are deleted", run: claims},
-		{name: "the heartbeat follows leaseDurationSeconds", run: heartbeat},
-		{name: "the member gets the managed namespaces of its set", run: managedNamespaces},
+func telling() []TestCase {
+	return []TestCase{
+		{Name: "the version of the cluster is reported", Run: version},
+		{Name: "capacity and allocatable resources are reported as nodes are added, cordoned and removed", Run: resources},
+		{Name: "the ClusterConnection reports where the nodes are: zones, region and provider", Run: place},
+		{Name: "claims are reported, reserved ones first, also when they change or are deleted", Run: claims},
+		{Name: "the heartbeat follows leaseDurationSeconds", Run: heartbeat},
+		{Name: "the member gets the managed namespaces of its set", Run: managedNamespaces},
 		{
-			name: "the Klusterlet reports that it is healthy", run: klusterletIsWell,
-			without: map[mode]string{modePush: "it has no Klusterlet; its ClusterConnection reports it, see the next line"},
+			Name: "the Klusterlet reports that it is healthy", Run: klusterletIsWell,
+			Without: map[installation.JoinMode]string{installation.ModePush: "it has no Klusterlet; its ClusterConnection reports it, see the next line"},
 		},
-		{name: "the ClusterConnection reports mode, identity, version and APIs, and the hub connects to Push clusters only", run: connectionTells},
-		{name: "the hub knows what pods request, and what the nodes have left by the grades of the cluster", run: requests},
+		{Name: "the ClusterConnection reports mode, identity, version and APIs, and the hub connects to Push clusters only", Run: connectionTells},
+		{Name: "the hub knows what pods request, and what the nodes have left by the grades of the cluster", Run: requests},
 	}
 }
 
-// joins is also about what comes before: a cluster that nobody has accepted is
+// Joins is also about what comes before: a cluster that nobody has accepted is
 // not worked for.
-func joins(s *scene) {
-	s.ask(s)
+func Joins(s *Scene) {
+	s.AskToJoin(s)
 	s.managed("the cluster asks to join", func(*clusterv1.ManagedCluster) error { return nil })
 	mc := &clusterv1.ManagedCluster{}
-	if err := s.hub.client.Get(s.Context(), client.ObjectKey{Name: s.clusterName()}, mc); err != nil {
+	if err := s.Hub.Client.Get(s.Context(), client.ObjectKey{Name: s.ClusterName()}, mc); err != nil {
 		s.Fatal(err)
 	}
 	if mc.Spec.HubAcceptsClient || meta.IsStatusConditionTrue(mc.Status.Conditions, clusterv1.ManagedClusterConditionJoined) {
-		s.Errorf("the cluster is in, and nobody has accepted it: %s", encode(mc))
+		s.Errorf("the cluster is in, and nobody has accepted it: %s", installation.Encode(mc))
 	}
-	s.accept(s)
+	s.AcceptCluster(s)
 	s.is(clusterv1.ManagedClusterConditionHubAccepted, "True HubClusterAdminAccepted")
 	s.is(clusterv1.ManagedClusterConditionJoined, "True ManagedClusterJoined")
 	s.is(clusterv1.ManagedClusterConditionAvailable, "True ManagedClusterAvailable")
 	s.hasTaint(clusterv1.TaintUnreachable, false)
 }
 
-func (s *scene) hasTaint(key string, want bool) {
+func (s *Scene) hasTaint(key string, want bool) {
 	s.Helper()
 	s.managed(fmt.Sprintf("taint %s: %t", key, want), func(mc *clusterv1.ManagedCluster) error {
 		has := slices.ContainsFunc(mc.Spec.Taints, func(taint clusterv1.Taint) bool { return taint.Key == key })
@@ -75,7 +77,7 @@ func (s *scene) hasTaint(key string, want bool) {
 	})
 }
 
-func version(s *scene) {
+func version(s *Scene) {
 	s.managed("the version is told", func(mc *clusterv1.ManagedCluster) error {
 		if !strings.HasPrefix(mc.Status.Version.Kubernetes, "v1.") {
 			return errors.New("it is not told")
@@ -84,13 +86,13 @@ func version(s *scene) {
 	})
 }
 
-func resources(s *scene) {
+func resources(s *Scene) {
 	node := func(name string) *corev1.Node {
-		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.id + "-" + name}}
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.ID + "-" + name}}
 	}
 	for _, name := range []string{"a", "b"} {
 		s.admin("{apiVersion: v1, kind: Node, metadata: {name: NS-" + name + "}}")
-		if err := s.member.client.Status().Patch(s.Context(), node(name), client.RawPatch("application/merge-patch+json",
+		if err := s.Member.Client.Status().Patch(s.Context(), node(name), client.RawPatch("application/merge-patch+json",
 			[]byte(`{"status":{"capacity":{"cpu":"4","memory":"8Gi","example.com/gpu":"1"},"allocatable":{"cpu":"3","memory":"7Gi","example.com/gpu":"1"}}}`),
 		)); err != nil {
 			s.Fatal(err)
@@ -115,21 +117,21 @@ func resources(s *scene) {
 	told("8 2", "6 2")
 	s.patchMember(node("b"), `{"spec":{"unschedulable":true}}`)
 	told("8 2", "3 1")
-	if err := s.member.client.Delete(s.Context(), node("b")); err != nil {
+	if err := s.Member.Client.Delete(s.Context(), node("b")); err != nil {
 		s.Fatal(err)
 	}
 	told("4 1", "3 1")
 }
 
 // place has a node say where it is, in another zone, and no longer.
-func place(s *scene) {
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.id + "-placed"}}
+func place(s *Scene) {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.ID + "-placed"}}
 	s.admin("{apiVersion: v1, kind: Node, metadata: {name: NS-placed, labels: {topology.kubernetes.io/zone: eu-1, topology.kubernetes.io/region: eu}}, spec: {providerID: 'metal:///1'}}")
 	told := func(want string) {
 		s.Helper()
-		eventually(s, "the cluster is told to be in "+want, func() error {
+		installation.Eventually(s, "the cluster is told to be in "+want, func() error {
 			connection := &fleetv1alpha1.ClusterConnection{}
-			if err := s.hub.client.Get(s.Context(), client.ObjectKey{Name: s.clusterName()}, connection); err != nil {
+			if err := s.Hub.Client.Get(s.Context(), client.ObjectKey{Name: s.ClusterName()}, connection); err != nil {
 				return err
 			}
 			if has := fmt.Sprintf("%v of region %q and provider %q", connection.Status.Zones, connection.Status.Region, connection.Status.Provider); has != want {
@@ -141,13 +143,13 @@ func place(s *scene) {
 	told(`[eu-1] of region "eu" and provider "metal"`)
 	s.patchMember(node, `{"metadata":{"labels":{"topology.kubernetes.io/zone":"eu-2"}}}`)
 	told(`[eu-2] of region "eu" and provider "metal"`)
-	if err := s.member.client.Delete(s.Context(), node); err != nil {
+	if err := s.Member.Client.Delete(s.Context(), node); err != nil {
 		s.Fatal(err)
 	}
 	told(`[] of region "" and provider ""`)
 }
 
-func claims(s *scene) {
+func claims(s *Scene) {
 	claim := func(name, value string) {
 		s.Helper()
 		s.admin(fmt.Sprintf("{apiVersion: cluster.open-cluster-management.io/v1alpha1, kind: ClusterClaim, metadata: {name: %s}, spec: {value: %q}}", name, value))
@@ -180,15 +182,15 @@ func claims(s *scene) {
 // heartbeat compares the times that the agent writes into its lease with those that
 // it would write with the default. The first beat comes at once, as the cluster was
 // changed, and says nothing. The shortest of some counts, as the machine may be slow.
-func heartbeat(s *scene) {
+func heartbeat(s *Scene) {
 	const defaultSeconds = 60
-	s.patch(s, `{"spec":{"leaseDurationSeconds":2}}`)
-	defer s.patch(s, fmt.Sprintf(`{"spec":{"leaseDurationSeconds":%d}}`, defaultSeconds))
+	s.PatchManaged(s, `{"spec":{"leaseDurationSeconds":2}}`)
+	defer s.PatchManaged(s, fmt.Sprintf(`{"spec":{"leaseDurationSeconds":%d}}`, defaultSeconds))
 	var beats []time.Time
 	for range 4 {
-		eventually(s, "another heartbeat", func() error {
+		installation.Eventually(s, "another heartbeat", func() error {
 			lease := &coordinationv1.Lease{}
-			if err := s.hub.client.Get(s.Context(), client.ObjectKey{Namespace: s.clusterName(), Name: clusterv1.LeaseName}, lease); err != nil {
+			if err := s.Hub.Client.Get(s.Context(), client.ObjectKey{Namespace: s.ClusterName(), Name: clusterv1.LeaseName}, lease); err != nil {
 				return err
 			}
 			if lease.Spec.RenewTime == nil || len(beats) > 0 && !lease.Spec.RenewTime.After(beats[len(beats)-1]) {
@@ -207,36 +209,36 @@ func heartbeat(s *scene) {
 	}
 }
 
-func managedNamespaces(s *scene) {
-	s.hub.apply(s, fmt.Sprintf(`
+func managedNamespaces(s *Scene) {
+	s.Hub.ApplyText(s, fmt.Sprintf(`
 apiVersion: cluster.open-cluster-management.io/v1beta2
 kind: ManagedClusterSet
 metadata: {name: set-%[1]s}
 spec:
   clusterSelector: {selectorType: LabelSelector, labelSelector: {matchLabels: {conformance: %[1]s}}}
-  managedNamespaces: [{name: %[2]s}]`, s.clusterName(), s.id))
-	s.patch(s, `{"metadata":{"labels":{"conformance":"`+s.clusterName()+`"}}}`)
+  managedNamespaces: [{name: %[2]s}]`, s.ClusterName(), s.ID))
+	s.PatchManaged(s, `{"metadata":{"labels":{"conformance":"`+s.ClusterName()+`"}}}`)
 	s.managed("the namespace is told to be there", func(mc *clusterv1.ManagedCluster) error {
 		for _, n := range mc.Status.ManagedNamespaces {
-			if n.Name == s.id && meta.IsStatusConditionTrue(n.Conditions, clusterv1.ManagedNamespaceConditionAvailable) {
+			if n.Name == s.ID && meta.IsStatusConditionTrue(n.Conditions, clusterv1.ManagedNamespaceConditionAvailable) {
 				return nil
 			}
 		}
 		return errors.New("it is not")
 	})
-	if err := s.member.client.Get(s.Context(), client.ObjectKey{Name: s.id}, &corev1.Namespace{}); err != nil {
+	if err := s.Member.Client.Get(s.Context(), client.ObjectKey{Name: s.ID}, &corev1.Namespace{}); err != nil {
 		s.Error(err)
 	}
 }
 
-func klusterletIsWell(s *scene) {
-	on, name := s.member, "klusterlet"
-	if s.mode == modeHosted {
-		on, name = s.hub.cluster, hosted
+func klusterletIsWell(s *Scene) {
+	on, name := s.Member, "klusterlet"
+	if s.Mode == installation.ModeHosted {
+		on, name = s.Hub.Cluster, installation.Hosted
 	}
-	eventually(s, "the Klusterlet is well", func() error {
+	installation.Eventually(s, "the Klusterlet is well", func() error {
 		k := &operatorv1.Klusterlet{}
-		if err := on.client.Get(s.Context(), client.ObjectKey{Name: name}, k); err != nil {
+		if err := on.Client.Get(s.Context(), client.ObjectKey{Name: name}, k); err != nil {
 			return err
 		}
 		for condition, want := range map[string]metav1.ConditionStatus{
@@ -245,39 +247,39 @@ func klusterletIsWell(s *scene) {
 			"WorkDesiredDegraded": metav1.ConditionFalse,
 		} {
 			if !meta.IsStatusConditionPresentAndEqual(k.Status.Conditions, condition, want) {
-				return fmt.Errorf("%s is not %s: %s", condition, want, encode(k.Status.Conditions))
+				return fmt.Errorf("%s is not %s: %s", condition, want, installation.Encode(k.Status.Conditions))
 			}
 		}
 		return nil
 	})
 }
 
-func connectionTells(s *scene) {
+func connectionTells(s *Scene) {
 	system := &corev1.Namespace{}
-	if err := s.member.client.Get(s.Context(), client.ObjectKey{Name: metav1.NamespaceSystem}, system); err != nil {
+	if err := s.Member.Client.Get(s.Context(), client.ObjectKey{Name: metav1.NamespaceSystem}, system); err != nil {
 		s.Fatal(err)
 	}
 	wanted, dialled := fleetv1alpha1.SyncModePull, false
-	if s.mode == modePush {
+	if s.Mode == installation.ModePush {
 		wanted, dialled = fleetv1alpha1.SyncModePush, true
 	}
-	eventually(s, "the ClusterConnection is complete", func() error {
+	installation.Eventually(s, "the ClusterConnection is complete", func() error {
 		connection := &fleetv1alpha1.ClusterConnection{}
-		if err := s.hub.client.Get(s.Context(), client.ObjectKey{Name: s.clusterName()}, connection); err != nil {
+		if err := s.Hub.Client.Get(s.Context(), client.ObjectKey{Name: s.ClusterName()}, connection); err != nil {
 			return err
 		}
 		status := connection.Status
 		if connection.Spec.SyncMode != wanted || status.ID != string(system.UID) || !strings.HasPrefix(status.KubernetesVersion, "v1.") {
-			return fmt.Errorf("mode, identity or version is wrong: %s", encode(connection))
+			return fmt.Errorf("mode, identity or version is wrong: %s", installation.Encode(connection))
 		}
 		for _, condition := range []string{fleetv1alpha1.ClusterConnectionConditionConnected, fleetv1alpha1.ClusterConnectionConditionCredentialsValid} {
 			if meta.IsStatusConditionTrue(status.Conditions, condition) != dialled {
-				return fmt.Errorf("%s should be True: %t; there is %s", condition, dialled, encode(status.Conditions))
+				return fmt.Errorf("%s should be True: %t; there is %s", condition, dialled, installation.Encode(status.Conditions))
 			}
 		}
 		if !meta.IsStatusConditionTrue(status.Conditions, fleetv1alpha1.ClusterConnectionConditionCompleteAPIEnablements) ||
-			!strings.Contains(encode(status.APIEnablements), "deployments") {
-			return fmt.Errorf("the APIs are not told: %s", encode(status))
+			!strings.Contains(installation.Encode(status.APIEnablements), "deployments") {
+			return fmt.Errorf("the APIs are not told: %s", installation.Encode(status))
 		}
 		return nil
 	})

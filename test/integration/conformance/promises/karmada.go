@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conformance
+package promises
 
 import (
 	"errors"
@@ -18,53 +18,50 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	karmadav1alpha1 "github.com/capstan-io/capstan/apis/karmada/cluster/v1alpha1"
+	"github.com/capstan-io/capstan/test/integration/conformance/installation"
 )
 
 // clusterAPI is what users of Karmada know the cluster by.
-func clusterAPI() []testCase {
-	return []testCase{
-		{name: "its Cluster (cluster.karmada.io) shows what it is: mode, identity, readiness with Karmada's reason, version, nodes, capacity and APIs", run: shown},
-		{name: "labels and taints that are written by way of Cluster and of ManagedCluster meet, and neither undoes the other", run: meets},
+func clusterAPI() []TestCase {
+	return []TestCase{
+		{Name: "its Cluster (cluster.karmada.io) shows what it is: mode, identity, readiness with Karmada's reason, version, nodes, capacity and APIs", Run: shown},
+		{Name: "labels and taints that are written by way of Cluster and of ManagedCluster meet, and neither undoes the other", Run: meets},
 	}
 }
 
-func (c *column) karmada() *karmadav1alpha1.Cluster {
-	return &karmadav1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: c.clusterName()}}
-}
-
 // cluster waits until the check of the Cluster returns nil.
-func (s *scene) cluster(what string, check func(*karmadav1alpha1.Cluster) error) {
+func (s *Scene) cluster(what string, check func(*karmadav1alpha1.Cluster) error) {
 	s.Helper()
-	eventually(s, what, func() error {
-		cluster := s.karmada()
-		if err := s.hub.client.Get(s.Context(), client.ObjectKeyFromObject(cluster), cluster); err != nil {
+	installation.Eventually(s, what, func() error {
+		cluster := s.KarmadaCluster()
+		if err := s.Hub.Client.Get(s.Context(), client.ObjectKeyFromObject(cluster), cluster); err != nil {
 			return err
 		}
 		return check(cluster)
 	})
 }
 
-// clusterReady waits until the Cluster has this status and reason of Ready.
-func (s *scene) clusterReady(want string) {
+// ClusterReady waits until the Cluster has this status and reason of Ready.
+func (s *Scene) ClusterReady(want string) {
 	s.Helper()
 	s.cluster("its Cluster is Ready: "+want, func(cluster *karmadav1alpha1.Cluster) error {
 		c := meta.FindStatusCondition(cluster.Status.Conditions, karmadav1alpha1.ClusterConditionReady)
 		if c == nil || string(c.Status)+" "+c.Reason != want {
-			return errors.New(encode(cluster.Status.Conditions))
+			return errors.New(installation.Encode(cluster.Status.Conditions))
 		}
 		return nil
 	})
 }
 
 // shown has a node that is ready, and compares the Cluster with the member itself.
-func shown(s *scene) {
+func shown(s *Scene) {
 	s.admin("{apiVersion: v1, kind: Node, metadata: {name: NS-shown}}")
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.id + "-shown"}}
-	if err := s.member.client.Status().Patch(s.Context(), node, client.RawPatch("application/strategic-merge-patch+json", []byte(
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.ID + "-shown"}}
+	if err := s.Member.Client.Status().Patch(s.Context(), node, client.RawPatch("application/strategic-merge-patch+json", []byte(
 		`{"status":{"allocatable":{"example.com/fpga":"3"},"conditions":[{"type":"Ready","status":"True"}]}}`))); err != nil {
 		s.Fatal(err)
 	}
-	discovered, err := discovery.NewDiscoveryClientForConfig(s.member.config)
+	discovered, err := discovery.NewDiscoveryClientForConfig(s.Member.Config)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -73,31 +70,31 @@ func shown(s *scene) {
 		s.Fatal(err)
 	}
 	system := &corev1.Namespace{}
-	if err := s.member.client.Get(s.Context(), client.ObjectKey{Name: metav1.NamespaceSystem}, system); err != nil {
+	if err := s.Member.Client.Get(s.Context(), client.ObjectKey{Name: metav1.NamespaceSystem}, system); err != nil {
 		s.Fatal(err)
 	}
 	mode := karmadav1alpha1.Pull
-	if s.mode == modePush {
+	if s.Mode == installation.ModePush {
 		mode = karmadav1alpha1.Push
 	}
-	s.clusterReady("True " + karmadav1alpha1.ClusterReasonReady)
+	s.ClusterReady("True " + karmadav1alpha1.ClusterReasonReady)
 	s.cluster("its Cluster shows what it is", func(cluster *karmadav1alpha1.Cluster) error {
 		spec, status := &cluster.Spec, &cluster.Status
 		fpgas := resourcesOf(status.ResourceSummary)["example.com/fpga"]
 		switch {
 		case spec.SyncMode != mode || spec.ID != string(system.UID):
-			return errors.New("mode or identity: " + encode(spec))
+			return errors.New("mode or identity: " + installation.Encode(spec))
 		case status.KubernetesVersion != version.GitVersion:
 			return fmt.Errorf("the version is %s, not %s", status.KubernetesVersion, version.GitVersion)
 		case fpgas.String() != "3":
-			return errors.New("the capacity: " + encode(status.ResourceSummary))
+			return errors.New("the capacity: " + installation.Encode(status.ResourceSummary))
 		case !slices.ContainsFunc(status.APIEnablements, hasDeployments) ||
 			!meta.IsStatusConditionTrue(status.Conditions, karmadav1alpha1.ClusterConditionCompleteAPIEnablements):
-			return errors.New("the APIs: " + encode(status))
+			return errors.New("the APIs: " + installation.Encode(status))
 		}
 		return s.counts(status.NodeSummary)
 	})
-	if err := s.member.client.Delete(s.Context(), node); err != nil {
+	if err := s.Member.Client.Delete(s.Context(), node); err != nil {
 		s.Fatal(err)
 	}
 }
@@ -116,9 +113,9 @@ func hasDeployments(e karmadav1alpha1.APIEnablement) bool {
 
 // counts compares the summary with the nodes that there are now; other cases make
 // some, too.
-func (s *scene) counts(summary *karmadav1alpha1.NodeSummary) error {
+func (s *Scene) counts(summary *karmadav1alpha1.NodeSummary) error {
 	nodes := &corev1.NodeList{}
-	if err := s.member.client.List(s.Context(), nodes); err != nil {
+	if err := s.Member.Client.List(s.Context(), nodes); err != nil {
 		return err
 	}
 	want := karmadav1alpha1.NodeSummary{TotalNum: int32(len(nodes.Items))}
@@ -130,34 +127,34 @@ func (s *scene) counts(summary *karmadav1alpha1.NodeSummary) error {
 		}
 	}
 	if summary == nil || *summary != want {
-		return fmt.Errorf("the nodes are %s, not %s", encode(summary), encode(want))
+		return fmt.Errorf("the nodes are %s, not %s", installation.Encode(summary), installation.Encode(want))
 	}
 	return nil
 }
 
 // changeCluster changes the Cluster as its clients do: what they have read, and
 // again if somebody was faster.
-func (s *scene) changeCluster(change func(*karmadav1alpha1.Cluster)) {
+func (s *Scene) changeCluster(change func(*karmadav1alpha1.Cluster)) {
 	s.Helper()
 	s.cluster("changing the Cluster", func(cluster *karmadav1alpha1.Cluster) error {
 		change(cluster)
-		return s.hub.client.Update(s.Context(), cluster)
+		return s.Hub.Client.Update(s.Context(), cluster)
 	})
 }
 
 // changeManaged does the same by way of the ManagedCluster.
-func (s *scene) changeManaged(change func(*clusterv1.ManagedCluster)) {
+func (s *Scene) changeManaged(change func(*clusterv1.ManagedCluster)) {
 	s.Helper()
 	s.managed("changing the ManagedCluster", func(mc *clusterv1.ManagedCluster) error {
 		change(mc)
-		return s.hub.client.Update(s.Context(), mc)
+		return s.Hub.Client.Update(s.Context(), mc)
 	})
 }
 
 // meets writes by turns, without waiting until the other side has seen it. Then each
 // side takes back something that the other wrote.
-func meets(s *scene) {
-	byCluster, byManaged := s.id+"-cluster-%d", s.id+"-managed-%d"
+func meets(s *Scene) {
+	byCluster, byManaged := s.ID+"-cluster-%d", s.ID+"-managed-%d"
 	for n := range 3 {
 		s.changeCluster(func(cluster *karmadav1alpha1.Cluster) {
 			key := fmt.Sprintf(byCluster, n)
@@ -186,13 +183,13 @@ func meets(s *scene) {
 
 // marked waits until both objects have the labels and taints of this case that are
 // wanted, and no others of it.
-func (s *scene) marked(want ...string) {
+func (s *Scene) marked(want ...string) {
 	s.Helper()
 	ours := func(labels map[string]string, taints []string) error {
 		for what, keys := range map[string][]string{"labels": slices.Collect(maps.Keys(labels)), "taints": taints} {
 			var has []string
 			for _, key := range keys {
-				if name, ok := strings.CutPrefix(key, s.id+"-"); ok {
+				if name, ok := strings.CutPrefix(key, s.ID+"-"); ok {
 					has = append(has, name)
 				}
 			}
@@ -221,15 +218,15 @@ func (s *scene) marked(want ...string) {
 
 // uninstalledWholly waits until the namespace of agents that were removed is gone:
 // what is written into it would go with it.
-func (s *scene) uninstalledWholly() {
+func (s *Scene) uninstalledWholly() {
 	s.Helper()
-	on := s.member
-	if s.mode == modeHosted {
-		on = s.hub.cluster
+	on := s.Member
+	if s.Mode == installation.ModeHosted {
+		on = s.Hub.Cluster
 	}
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.agents()[0].Namespace}}
-	eventually(s, "namespace "+namespace.Name+" is gone or stays", func() error {
-		err := on.client.Get(s.Context(), client.ObjectKeyFromObject(namespace), namespace)
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.AgentPods()[0].Namespace}}
+	installation.Eventually(s, "namespace "+namespace.Name+" is gone or stays", func() error {
+		err := on.Client.Get(s.Context(), client.ObjectKeyFromObject(namespace), namespace)
 		if err == nil && !namespace.DeletionTimestamp.IsZero() {
 			return errors.New("it is being deleted")
 		}
@@ -238,38 +235,38 @@ func (s *scene) uninstalledWholly() {
 }
 
 // leavesByCluster comes after the cluster has left for the first time.
-func leavesByCluster(s *scene) {
+func leavesByCluster(s *Scene) {
 	s.uninstalledWholly()
-	joins(s)
-	s.clusterReady("True " + karmadav1alpha1.ClusterReasonReady)
-	s.namespace()
-	s.deliver("a", manifestsOf(configMap("a", "one")))
-	s.applied("a")
+	Joins(s)
+	s.ClusterReady("True " + karmadav1alpha1.ClusterReasonReady)
+	s.Namespace()
+	s.Deliver("a", manifestsOf(configMap("a", "one")))
+	s.Applied("a")
 	s.edit("a", `{"metadata":{"finalizers":["conformance.example.com/hold"]}}`)
-	cluster := s.karmada()
+	cluster := s.KarmadaCluster()
 	for range 2 { // who is not sure does it again
-		if err := s.hub.client.Delete(s.Context(), cluster); err != nil {
+		if err := s.Hub.Client.Delete(s.Context(), cluster); err != nil {
 			s.Fatal(err)
 		}
 	}
 	s.cluster("its Cluster tells that it leaves", func(cluster *karmadav1alpha1.Cluster) error {
 		if cluster.DeletionTimestamp == nil || !slices.Contains(cluster.Finalizers, karmadav1alpha1.Finalizer) {
-			return errors.New(encode(cluster.ObjectMeta))
+			return errors.New(installation.Encode(cluster.ObjectMeta))
 		}
 		return nil
 	})
 	s.managed("the ManagedCluster says what remains", func(mc *clusterv1.ManagedCluster) error {
 		c := meta.FindStatusCondition(mc.Status.Conditions, clusterv1.ManagedClusterConditionDeleting)
-		if mc.DeletionTimestamp == nil || c == nil || !strings.Contains(c.Message, s.id+"-a") {
+		if mc.DeletionTimestamp == nil || c == nil || !strings.Contains(c.Message, s.ID+"-a") {
 			return errors.New("it does not")
 		}
 		return nil
 	})
 	s.edit("a", `{"metadata":{"finalizers":null}}`)
-	s.hasNot("a")
-	for _, object := range []client.Object{cluster, &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: s.clusterName()}}} {
-		eventually(s, fmt.Sprintf("the %T is gone", object), func() error {
-			err := s.hub.client.Get(s.Context(), client.ObjectKeyFromObject(object), object)
+	s.HasNot("a")
+	for _, object := range []client.Object{cluster, &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: s.ClusterName()}}} {
+		installation.Eventually(s, fmt.Sprintf("the %T is gone", object), func() error {
+			err := s.Hub.Client.Get(s.Context(), client.ObjectKeyFromObject(object), object)
 			if err == nil {
 				return errors.New("it is there")
 			}

@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conformance
+package promises
 
 import (
 	"errors"
@@ -12,86 +12,87 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/test/integration/conformance/installation"
 )
 
-func foreground(s *scene) {
-	s.namespace()
-	s.deliver("a", manifestsOf(configMap("a", "one"), configMap("b", "one")))
-	s.applied("a")
+func foreground(s *Scene) {
+	s.Namespace()
+	s.Deliver("a", manifestsOf(configMap("a", "one"), configMap("b", "one")))
+	s.Applied("a")
 	s.edit("a", `{"metadata":{"finalizers":["conformance.example.com/hold"]}}`)
 	s.startRemoving("a")
-	s.hasNot("b")
+	s.HasNot("b")
 	work := s.says("a", workv1.ManifestWorkConditionDeleting, "True WorkDeleting")
 	for _, c := range work.Status.Conditions {
 		if c.Type == workv1.ManifestWorkConditionDeleting {
-			s.contains(c.Message, "a", "conformance.example.com/hold")
+			s.Contains(c.Message, "a", "conformance.example.com/hold")
 		}
 	}
 	s.edit("a", `{"metadata":{"finalizers":null}}`)
-	s.hasNot("a")
+	s.HasNot("a")
 	s.gone("a")
 }
 
 // free fails the test unless the ConfigMap stays with its value and has no mark
 // of a work.
-func (s *scene) free(name string) {
+func (s *Scene) free(name string) {
 	s.Helper()
-	eventually(s, "ConfigMap "+name+" is nobody's", func() error {
-		found := s.has(name, "one")
+	installation.Eventually(s, "ConfigMap "+name+" is nobody's", func() error {
+		found := s.Has(name, "one")
 		if len(found.OwnerReferences) > 0 || found.Labels[workv1.LabelManaged] != "" {
-			return errors.New("it has marks of a work: " + encode(found.ObjectMeta))
+			return errors.New("it has marks of a work: " + installation.Encode(found.ObjectMeta))
 		}
 		return nil
 	})
 }
 
-func orphan(s *scene) {
-	s.namespace()
-	s.deliver("a", "deleteOption: {propagationPolicy: Orphan}\n"+manifestsOf(configMap("a", "one"), configMap("b", "one")))
-	s.applied("a")
-	s.remove("a")
+func orphan(s *Scene) {
+	s.Namespace()
+	s.Deliver("a", "deleteOption: {propagationPolicy: Orphan}\n"+manifestsOf(configMap("a", "one"), configMap("b", "one")))
+	s.Applied("a")
+	s.Remove("a")
 	s.free("a")
 	s.free("b")
 }
 
-func selectivelyOrphan(s *scene) {
-	s.namespace()
-	s.deliver("a", `
+func selectivelyOrphan(s *Scene) {
+	s.Namespace()
+	s.Deliver("a", `
 deleteOption:
   propagationPolicy: SelectivelyOrphan
   selectivelyOrphans:
     orphaningRules: [{resource: configmaps, namespace: NS, name: "keep-*"}]
 `+manifestsOf(configMap("keep-a", "one"), configMap("b", "one")))
-	s.applied("a")
-	s.remove("a")
-	s.hasNot("b")
+	s.Applied("a")
+	s.Remove("a")
+	s.HasNot("b")
 	s.free("keep-a")
 }
 
-func timeToLive(s *scene) {
-	s.namespace()
-	s.deliver("a", `
+func timeToLive(s *Scene) {
+	s.Namespace()
+	s.Deliver("a", `
 deleteOption: {propagationPolicy: Foreground, ttlSecondsAfterFinished: 0}
 manifestConfigs:
 - resourceIdentifier: {group: batch, resource: jobs, namespace: NS, name: a}
   conditionRules: [{type: WellKnownConditions, condition: Complete}]
 `+manifestsOf(job))
-	s.applied("a")
+	s.Applied("a")
 	s.finish("a")
 	s.gone("a")
-	s.goneFromMember(&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: s.id, Name: "a"}})
+	s.GoneFromMember(&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: s.ID, Name: "a"}})
 }
 
 // job is a manifest of a Job.
 const job = `{apiVersion: batch/v1, kind: Job, metadata: {name: a, namespace: NS}, spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}}`
 
 // finish tells in the status of a Job that it is complete, as its controller does.
-func (s *scene) finish(name string) {
+func (s *Scene) finish(name string) {
 	s.Helper()
-	j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: s.id, Name: name}}
+	j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: s.ID, Name: name}}
 	now := metav1.Now()
-	eventually(s, "finishing Job "+name, func() error {
-		if err := s.member.client.Get(s.Context(), client.ObjectKeyFromObject(j), j); err != nil {
+	installation.Eventually(s, "finishing Job "+name, func() error {
+		if err := s.Member.Client.Get(s.Context(), client.ObjectKeyFromObject(j), j); err != nil {
 			return err
 		}
 		j.Status = batchv1.JobStatus{
@@ -101,6 +102,6 @@ func (s *scene) finish(name string) {
 				{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: now},
 			},
 		}
-		return s.member.client.Status().Update(s.Context(), j)
+		return s.Member.Client.Status().Update(s.Context(), j)
 	})
 }

@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conformance
+package promises
 
 import (
 	"fmt"
@@ -10,17 +10,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/test/integration/conformance/installation"
 )
 
-func strategies() []testCase {
-	return []testCase{
-		{name: "Update adopts an object and does not touch fields of others", run: update},
-		{name: "CreateOnly creates an object and never changes it", run: createOnly},
-		{name: "ReadOnly writes nothing and only reports", run: readOnly},
-		{name: "ServerSideApply reports conflicts, and wins with force", run: serverSideApply},
-		{name: "ignoreFields OnSpokePresent are applied once", run: ignoreOnPresent},
-		{name: "ignoreFields OnSpokeChange are applied when the work changes", run: ignoreOnChange},
-		{name: "the first of several manifestConfigs applies", run: firstConfig},
+func strategies() []TestCase {
+	return []TestCase{
+		{Name: "Update adopts an object and does not touch fields of others", Run: update},
+		{Name: "CreateOnly creates an object and never changes it", Run: createOnly},
+		{Name: "ReadOnly writes nothing and only reports", Run: readOnly},
+		{Name: "ServerSideApply reports conflicts, and wins with force", Run: serverSideApply},
+		{Name: "ignoreFields OnSpokePresent are applied once", Run: ignoreOnPresent},
+		{Name: "ignoreFields OnSpokeChange are applied when the work changes", Run: ignoreOnChange},
+		{Name: "the first of several manifestConfigs applies", Run: firstConfig},
 	}
 }
 
@@ -30,36 +31,36 @@ func withStrategy(strategy, value string) string {
 		strategy, manifestsOf(configMap("a", value)))
 }
 
-func update(s *scene) {
-	s.namespace()
+func update(s *Scene) {
+	s.Namespace()
 	s.admin("{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: NS}, data: {key: theirs, other: theirs}}")
-	s.deliver("a", withStrategy("{type: Update}", "ours"))
-	if found := s.has("a", "ours"); found.Data["other"] != "theirs" {
+	s.Deliver("a", withStrategy("{type: Update}", "ours"))
+	if found := s.Has("a", "ours"); found.Data["other"] != "theirs" {
 		s.Errorf("the field of somebody else has gone: %v", found.Data)
 	}
-	s.applied("a")
+	s.Applied("a")
 }
 
-func createOnly(s *scene) {
-	s.namespace()
-	s.deliver("a", withStrategy("{type: CreateOnly}", "one"))
-	s.applied("a")
+func createOnly(s *Scene) {
+	s.Namespace()
+	s.Deliver("a", withStrategy("{type: CreateOnly}", "one"))
+	s.Applied("a")
 	s.edit("a", `{"data":{"key":"theirs"}}`)
-	s.deliver("a", withStrategy("{type: CreateOnly}", "two"))
-	s.applied("a")
+	s.Deliver("a", withStrategy("{type: CreateOnly}", "two"))
+	s.Applied("a")
 	s.stays("a", "theirs")
-	s.remove("a")
-	s.hasNot("a")
+	s.Remove("a")
+	s.HasNot("a")
 }
 
 // stays fails the test unless the agent, which has the next work carried out
 // after it looked at this object, leaves the object as it is.
-func (s *scene) stays(name, value string) {
+func (s *Scene) stays(name, value string) {
 	s.Helper()
-	s.deliver("after", manifestsOf(configMap("after", name+value)))
-	s.applied("after")
+	s.Deliver("after", manifestsOf(configMap("after", name+value)))
+	s.Applied("after")
 	found := &corev1.ConfigMap{}
-	if err := s.member.client.Get(s.Context(), client.ObjectKey{Namespace: s.id, Name: name}, found); err != nil {
+	if err := s.Member.Client.Get(s.Context(), client.ObjectKey{Namespace: s.ID, Name: name}, found); err != nil {
 		s.Fatal(err)
 	}
 	if found.Data["key"] != value {
@@ -67,41 +68,41 @@ func (s *scene) stays(name, value string) {
 	}
 }
 
-func readOnly(s *scene) {
-	s.namespace()
+func readOnly(s *Scene) {
+	s.Namespace()
 	s.admin("{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: NS}, data: {key: theirs}}")
-	s.deliver("a", `
+	s.Deliver("a", `
 manifestConfigs:
 - resourceIdentifier: {resource: configmaps, namespace: NS, name: a}
   updateStrategy: {type: ReadOnly}
   feedbackScrapeType: Watch
   feedbackRules: [{type: JSONPaths, jsonPaths: [{name: key, path: .data.key}]}]
 `+manifestsOf(configMap("a", "ours")))
-	s.applied("a")
+	s.Applied("a")
 	s.reports("a", "key", "theirs")
 	s.edit("a", `{"data":{"key":"changed"}}`)
 	s.reports("a", "key", "changed")
-	if found := s.has("a", "changed"); len(found.OwnerReferences) > 0 || found.Labels[workv1.LabelManaged] != "" {
-		s.Errorf("the object has marks of a work: %s", encode(found.ObjectMeta))
+	if found := s.Has("a", "changed"); len(found.OwnerReferences) > 0 || found.Labels[workv1.LabelManaged] != "" {
+		s.Errorf("the object has marks of a work: %s", installation.Encode(found.ObjectMeta))
 	}
-	s.remove("a")
-	s.has("a", "changed")
+	s.Remove("a")
+	s.Has("a", "changed")
 }
 
-func serverSideApply(s *scene) {
-	s.namespace()
+func serverSideApply(s *Scene) {
+	s.Namespace()
 	s.admin("{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: NS}, data: {key: theirs}}")
-	s.deliver("a", withStrategy("{type: ServerSideApply}", "ours"))
-	s.message("a", 0, workv1.ManifestConditionApplied, "False AppliedManifestFailed", fieldOwner, ".data.key")
-	s.has("a", "theirs")
-	s.deliver("a", withStrategy("{type: ServerSideApply, serverSideApply: {force: true, fieldManager: work-agent-conformance}}", "ours"))
-	found := s.has("a", "ours")
-	s.applied("a")
+	s.Deliver("a", withStrategy("{type: ServerSideApply}", "ours"))
+	s.message("a", 0, workv1.ManifestConditionApplied, "False AppliedManifestFailed", installation.FieldOwner, ".data.key")
+	s.Has("a", "theirs")
+	s.Deliver("a", withStrategy("{type: ServerSideApply, serverSideApply: {force: true, fieldManager: work-agent-conformance}}", "ours"))
+	found := s.Has("a", "ours")
+	s.Applied("a")
 	managers := ""
 	for _, m := range found.ManagedFields {
 		managers += m.Manager + " "
 	}
-	s.contains(managers, "work-agent-conformance")
+	s.Contains(managers, "work-agent-conformance")
 }
 
 func ignoring(condition, key, other string) string {
@@ -118,11 +119,11 @@ workload:
 }
 
 // other waits until the field beside the ignored one has the value.
-func (s *scene) other(value string) {
+func (s *Scene) other(value string) {
 	s.Helper()
-	eventually(s, "the field that is not ignored is "+value, func() error {
+	installation.Eventually(s, "the field that is not ignored is "+value, func() error {
 		found := &corev1.ConfigMap{}
-		err := s.member.client.Get(s.Context(), client.ObjectKey{Namespace: s.id, Name: "a"}, found)
+		err := s.Member.Client.Get(s.Context(), client.ObjectKey{Namespace: s.ID, Name: "a"}, found)
 		if err == nil && found.Data["other"] != value {
 			return fmt.Errorf("it is %q", found.Data["other"])
 		}
@@ -130,35 +131,35 @@ func (s *scene) other(value string) {
 	})
 }
 
-func ignoreOnPresent(s *scene) {
-	s.namespace()
-	s.deliver("a", ignoring("OnSpokePresent", "one", "one"))
-	s.applied("a")
-	s.has("a", "one")
+func ignoreOnPresent(s *Scene) {
+	s.Namespace()
+	s.Deliver("a", ignoring("OnSpokePresent", "one", "one"))
+	s.Applied("a")
+	s.Has("a", "one")
 	s.edit("a", `{"data":{"key":"theirs","other":"theirs"}}`)
 	s.other("one")
-	s.has("a", "theirs")
-	s.deliver("a", ignoring("OnSpokePresent", "two", "two"))
-	s.applied("a")
+	s.Has("a", "theirs")
+	s.Deliver("a", ignoring("OnSpokePresent", "two", "two"))
+	s.Applied("a")
 	s.other("two")
-	s.has("a", "theirs")
+	s.Has("a", "theirs")
 }
 
-func ignoreOnChange(s *scene) {
-	s.namespace()
-	s.deliver("a", ignoring("OnSpokeChange", "one", "one"))
-	s.applied("a")
+func ignoreOnChange(s *Scene) {
+	s.Namespace()
+	s.Deliver("a", ignoring("OnSpokeChange", "one", "one"))
+	s.Applied("a")
 	s.edit("a", `{"data":{"key":"theirs","other":"theirs"}}`)
 	s.other("one")
-	s.has("a", "theirs")
-	s.deliver("a", ignoring("OnSpokeChange", "one", "two"))
-	s.applied("a")
+	s.Has("a", "theirs")
+	s.Deliver("a", ignoring("OnSpokeChange", "one", "two"))
+	s.Applied("a")
 	s.other("two")
-	s.has("a", "one")
+	s.Has("a", "one")
 }
 
-func firstConfig(s *scene) {
-	s.namespace()
+func firstConfig(s *Scene) {
+	s.Namespace()
 	spec := func(value string) string {
 		return `
 manifestConfigs:
@@ -166,10 +167,10 @@ manifestConfigs:
 - {resourceIdentifier: {resource: configmaps, namespace: "*", name: "*"}, updateStrategy: {type: Update}}
 ` + manifestsOf(configMap("keep-a", value), configMap("b", value))
 	}
-	s.deliver("a", spec("one"))
-	s.applied("a")
-	s.deliver("a", spec("two"))
-	s.has("b", "two")
-	s.applied("a")
+	s.Deliver("a", spec("one"))
+	s.Applied("a")
+	s.Deliver("a", spec("two"))
+	s.Has("b", "two")
+	s.Applied("a")
 	s.stays("keep-a", "one")
 }

@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conformance
+package promises
 
 import (
 	"errors"
@@ -17,30 +17,31 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/test/integration/conformance/installation"
 )
 
-func delivering() []testCase {
-	return []testCase{
-		{name: "a work of many kinds arrives whatever its order", run: manyKinds},
-		{name: "the status of a work reports each object and the generation", run: statusOfObjects},
-		{name: "a change of a work arrives", run: change},
-		{name: "an object that leaves a work leaves the member", run: prune},
-		{name: "an object that somebody changes or deletes is restored", run: drift},
-		{name: "a kind whose CRD is created later is delivered then", run: laterDefinition},
-		{name: "a namespace that is created later gets its objects then", run: laterNamespace},
-		{name: "a kind that is not allowed says what to allow, and arrives when it is", run: notAllowed},
-		{name: "an object that the member rejects says why, and arrives when it is fixed", run: notValid},
-		{name: "an invalid work is rejected by the hub", run: notRight},
-		{name: "a big work arrives, up to the limit", run: big},
-		{name: "many works arrive", run: many},
-		{name: "two works that agree share an object; it is deleted with the last", run: shared},
-		{name: "two works that disagree do not fight; the second gets its turn", run: rivals},
-		{name: "an executor's permissions limit a work, and more permissions help", run: executor},
-		{name: "a deleted work waits for its objects and says for which", run: foreground},
-		{name: "orphaned objects stay, without an owner", run: orphan},
-		{name: "orphaning rules select which objects stay", run: selectivelyOrphan},
-		{name: "a finished work is deleted after its TTL", run: timeToLive},
-		{name: "a deleted work leaves nothing on the member", run: nothingLeft},
+func delivering() []TestCase {
+	return []TestCase{
+		{Name: "a work of many kinds arrives whatever its order", Run: manyKinds},
+		{Name: "the status of a work reports each object and the generation", Run: statusOfObjects},
+		{Name: "a change of a work arrives", Run: change},
+		{Name: "an object that leaves a work leaves the member", Run: prune},
+		{Name: "an object that somebody changes or deletes is restored", Run: drift},
+		{Name: "a kind whose CRD is created later is delivered then", Run: laterDefinition},
+		{Name: "a namespace that is created later gets its objects then", Run: laterNamespace},
+		{Name: "a kind that is not allowed says what to allow, and arrives when it is", Run: notAllowed},
+		{Name: "an object that the member rejects says why, and arrives when it is fixed", Run: notValid},
+		{Name: "an invalid work is rejected by the hub", Run: notRight},
+		{Name: "a big work arrives, up to the limit", Run: big},
+		{Name: "many works arrive", Run: many},
+		{Name: "two works that agree share an object; it is deleted with the last", Run: shared},
+		{Name: "two works that disagree do not fight; the second gets its turn", Run: rivals},
+		{Name: "an executor's permissions limit a work, and more permissions help", Run: executor},
+		{Name: "a deleted work waits for its objects and says for which", Run: foreground},
+		{Name: "orphaned objects stay, without an owner", Run: orphan},
+		{Name: "orphaning rules select which objects stay", Run: selectivelyOrphan},
+		{Name: "a finished work is deleted after its TTL", Run: timeToLive},
+		{Name: "a deleted work leaves nothing on the member", Run: nothingLeft},
 	}
 }
 
@@ -54,8 +55,8 @@ func manifestsOf(manifests ...string) string {
 	return "workload:\n  manifests:\n  - " + strings.Join(manifests, "\n  - ") + "\n"
 }
 
-func manyKinds(s *scene) {
-	s.deliver("all", manifestsOf(
+func manyKinds(s *Scene) {
+	s.Deliver("all", manifestsOf(
 		`{apiVersion: conformance.example.com/v1, kind: Widget, metadata: {name: NS, namespace: NS}, spec: {size: 1}}`,
 		`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, namespace: NS}, spec: {selector: {matchLabels: {a: a}}, template: {metadata: {labels: {a: a}}, spec: {serviceAccountName: a, containers: [{name: a, image: a}]}}}}`,
 		`{apiVersion: v1, kind: Service, metadata: {name: a, namespace: NS}, spec: {ports: [{port: 80}]}}`,
@@ -68,10 +69,10 @@ func manyKinds(s *scene) {
 		definition("conformance.example.com", "Widget"),
 		`{apiVersion: v1, kind: Namespace, metadata: {name: NS}}`,
 	))
-	s.applied("all")
-	s.has("a", "one")
-	s.remove("all")
-	s.goneFromMember(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.id}})
+	s.Applied("all")
+	s.Has("a", "one")
+	s.Remove("all")
+	s.GoneFromMember(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.ID}})
 }
 
 // definition is a manifest of a CustomResourceDefinition.
@@ -81,10 +82,10 @@ func definition(group, kind string) string {
 		group, singular, kind)
 }
 
-func statusOfObjects(s *scene) {
-	s.namespace()
-	s.deliver("a", manifestsOf(configMap("a", "one"), `{apiVersion: v1, kind: Service, metadata: {name: b, namespace: NS}, spec: {ports: [{port: 80}]}}`))
-	work := s.applied("a")
+func statusOfObjects(s *Scene) {
+	s.Namespace()
+	s.Deliver("a", manifestsOf(configMap("a", "one"), `{apiVersion: v1, kind: Service, metadata: {name: b, namespace: NS}, spec: {ports: [{port: 80}]}}`))
+	work := s.Applied("a")
 	var told []string
 	for _, m := range work.Status.ResourceStatus.Manifests {
 		told = append(told, fmt.Sprintf("%d %s/%s %s %s %s/%s", m.ResourceMeta.Ordinal, m.ResourceMeta.Group, m.ResourceMeta.Version,
@@ -96,103 +97,103 @@ func statusOfObjects(s *scene) {
 	s.message("a", 0, workv1.ManifestConditionApplied, "True AppliedManifestComplete")
 	s.message("a", 1, workv1.ManifestConditionAvailable, "True ResourceAvailable")
 	before := work.Generation
-	s.deliver("a", manifestsOf(configMap("a", "two")))
-	if work = s.applied("a"); work.Generation != before+1 || len(work.Status.ResourceStatus.Manifests) != 1 {
-		s.Errorf("after the change there is generation %d with %s, want %d with one manifest", work.Generation, encode(work.Status), before+1)
+	s.Deliver("a", manifestsOf(configMap("a", "two")))
+	if work = s.Applied("a"); work.Generation != before+1 || len(work.Status.ResourceStatus.Manifests) != 1 {
+		s.Errorf("after the change there is generation %d with %s, want %d with one manifest", work.Generation, installation.Encode(work.Status), before+1)
 	}
 }
 
-func change(s *scene) {
-	s.namespace()
+func change(s *Scene) {
+	s.Namespace()
 	for _, value := range []string{"one", "two", "three"} {
-		s.deliver("a", manifestsOf(configMap("a", value)))
-		s.has("a", value)
+		s.Deliver("a", manifestsOf(configMap("a", value)))
+		s.Has("a", value)
 	}
-	s.applied("a")
+	s.Applied("a")
 }
 
-func prune(s *scene) {
-	s.namespace()
-	s.deliver("a", manifestsOf(configMap("a", "one"), configMap("b", "one")))
-	s.applied("a")
-	s.deliver("a", manifestsOf(configMap("b", "one"), configMap("c", "one")))
-	s.hasNot("a")
-	s.has("c", "one")
-	s.applied("a")
+func prune(s *Scene) {
+	s.Namespace()
+	s.Deliver("a", manifestsOf(configMap("a", "one"), configMap("b", "one")))
+	s.Applied("a")
+	s.Deliver("a", manifestsOf(configMap("b", "one"), configMap("c", "one")))
+	s.HasNot("a")
+	s.Has("c", "one")
+	s.Applied("a")
 }
 
-func drift(s *scene) {
-	s.namespace()
-	s.deliver("a", manifestsOf(configMap("a", "one")))
-	s.applied("a")
+func drift(s *Scene) {
+	s.Namespace()
+	s.Deliver("a", manifestsOf(configMap("a", "one")))
+	s.Applied("a")
 	s.edit("a", `{"data":{"key":"changed","other":"mine"}}`)
-	if found := s.has("a", "one"); found.Data["other"] != "mine" {
+	if found := s.Has("a", "one"); found.Data["other"] != "mine" {
 		s.Errorf("a field that is not in the work was changed: %v", found.Data)
 	}
-	before := s.has("a", "one").UID
-	if err := s.member.client.Delete(s.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.id, Name: "a"}}); err != nil {
+	before := s.Has("a", "one").UID
+	if err := s.Member.Client.Delete(s.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.ID, Name: "a"}}); err != nil {
 		s.Fatal(err)
 	}
-	eventually(s, "the ConfigMap is made anew", func() error {
-		if s.has("a", "one").UID == before {
+	installation.Eventually(s, "the ConfigMap is made anew", func() error {
+		if s.Has("a", "one").UID == before {
 			return errors.New("it is the old one")
 		}
 		return nil
 	})
 }
 
-func laterDefinition(s *scene) {
-	s.namespace()
-	s.deliver("a", manifestsOf(`{apiVersion: later.example.com/v1, kind: Gadget, metadata: {name: a, namespace: NS}, spec: {size: 1}}`, configMap("a", "one")))
-	s.has("a", "one")
+func laterDefinition(s *Scene) {
+	s.Namespace()
+	s.Deliver("a", manifestsOf(`{apiVersion: later.example.com/v1, kind: Gadget, metadata: {name: a, namespace: NS}, spec: {size: 1}}`, configMap("a", "one")))
+	s.Has("a", "one")
 	s.says("a", workv1.ManifestWorkConditionApplied, "False AppliedManifestWorkFailed")
 	s.message("a", 0, workv1.ManifestConditionApplied, "False AppliedManifestFailed", "definition")
 	s.admin(definition("later.example.com", "Gadget"))
-	s.allow("later.example.com", "gadgets")
-	s.applied("a")
+	s.Allow("later.example.com", "gadgets")
+	s.Applied("a")
 	gadget := &unstructured.Unstructured{}
 	gadget.SetGroupVersionKind(schema.GroupVersionKind{Group: "later.example.com", Version: "v1", Kind: "Gadget"})
-	gadget.SetNamespace(s.id)
+	gadget.SetNamespace(s.ID)
 	gadget.SetName("a")
-	if err := s.member.client.Get(s.Context(), client.ObjectKeyFromObject(gadget), gadget); err != nil {
+	if err := s.Member.Client.Get(s.Context(), client.ObjectKeyFromObject(gadget), gadget); err != nil {
 		s.Error(err)
 	}
-	s.remove("a")
-	s.goneFromMember(gadget)
+	s.Remove("a")
+	s.GoneFromMember(gadget)
 }
 
-// allow lets agents deliver a kind, as the administrator of the member does.
-func (s *scene) allow(group, resource string) {
+// Allow lets agents deliver a kind, as the administrator of the member does.
+func (s *Scene) Allow(group, resource string) {
 	s.Helper()
 	s.admin(fmt.Sprintf(`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: NS-more, labels: {open-cluster-management.io/aggregate-to-work: "true"}},
   rules: [{apiGroups: [%s], resources: [%s], verbs: [get, list, watch, create, patch, delete]}]}`, group, resource))
 }
 
-func laterNamespace(s *scene) {
-	s.deliver("a", manifestsOf(configMap("a", "one")))
+func laterNamespace(s *Scene) {
+	s.Deliver("a", manifestsOf(configMap("a", "one")))
 	s.message("a", 0, workv1.ManifestConditionApplied, "False AppliedManifestFailed", s.fill("NS"))
-	s.namespace()
-	s.has("a", "one")
-	s.applied("a")
+	s.Namespace()
+	s.Has("a", "one")
+	s.Applied("a")
 }
 
-func notAllowed(s *scene) {
-	s.deliver("a", manifestsOf(`{apiVersion: storage.k8s.io/v1, kind: CSIDriver, metadata: {name: NS}, spec: {attachRequired: false}}`))
+func notAllowed(s *Scene) {
+	s.Deliver("a", manifestsOf(`{apiVersion: storage.k8s.io/v1, kind: CSIDriver, metadata: {name: NS}, spec: {attachRequired: false}}`))
 	s.message("a", 0, workv1.ManifestConditionApplied, "False AppliedManifestFailed", "csidrivers", "open-cluster-management.io/aggregate-to-work")
-	s.allow("storage.k8s.io", "csidrivers")
-	s.applied("a")
-	s.remove("a")
+	s.Allow("storage.k8s.io", "csidrivers")
+	s.Applied("a")
+	s.Remove("a")
 }
 
-func notValid(s *scene) {
-	s.namespace()
-	s.deliver("a", manifestsOf(`{apiVersion: v1, kind: Service, metadata: {name: a, namespace: NS}, spec: {ports: [{port: 100000}]}}`))
+func notValid(s *Scene) {
+	s.Namespace()
+	s.Deliver("a", manifestsOf(`{apiVersion: v1, kind: Service, metadata: {name: a, namespace: NS}, spec: {ports: [{port: 100000}]}}`))
 	s.message("a", 0, workv1.ManifestConditionApplied, "False AppliedManifestFailed", "port")
-	s.deliver("a", manifestsOf(`{apiVersion: v1, kind: Service, metadata: {name: a, namespace: NS}, spec: {ports: [{port: 80}]}}`))
-	s.applied("a")
+	s.Deliver("a", manifestsOf(`{apiVersion: v1, kind: Service, metadata: {name: a, namespace: NS}, spec: {ports: [{port: 80}]}}`))
+	s.Applied("a")
 }
 
-func notRight(s *scene) {
+func notRight(s *Scene) {
 	s.refused("empty", "workload: {}", "manifests")
 	s.refused("nameless", manifestsOf("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: NS}}"), "name")
 	s.refused("generated", manifestsOf("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: NS, generateName: a}}"), "generateName")
@@ -201,26 +202,26 @@ func notRight(s *scene) {
 	s.refused("big", manifestsOf(configMap("a", strings.Repeat("x", 512001))), "512000")
 }
 
-func big(s *scene) {
-	s.namespace()
+func big(s *Scene) {
+	s.Namespace()
 	var manifests []string
 	for i := range 200 {
 		manifests = append(manifests, configMap(fmt.Sprintf("a-%d", i), strings.Repeat("x", 2200)))
 	}
-	s.deliver("a", manifestsOf(manifests...))
-	if work := s.applied("a"); len(work.Status.ResourceStatus.Manifests) != len(manifests) {
+	s.Deliver("a", manifestsOf(manifests...))
+	if work := s.Applied("a"); len(work.Status.ResourceStatus.Manifests) != len(manifests) {
 		s.Errorf("the status tells of %d manifests, want %d", len(work.Status.ResourceStatus.Manifests), len(manifests))
 	}
-	s.remove("a")
+	s.Remove("a")
 	s.holds(0)
 }
 
 // holds waits until the namespace has n ConfigMaps of works.
-func (s *scene) holds(n int) {
+func (s *Scene) holds(n int) {
 	s.Helper()
-	eventually(s, fmt.Sprintf("the member has %d ConfigMaps", n), func() error {
+	installation.Eventually(s, fmt.Sprintf("the member has %d ConfigMaps", n), func() error {
 		list := &corev1.ConfigMapList{}
-		if err := s.member.client.List(s.Context(), list, client.InNamespace(s.id), client.HasLabels{workv1.LabelManaged}); err != nil {
+		if err := s.Member.Client.List(s.Context(), list, client.InNamespace(s.ID), client.HasLabels{workv1.LabelManaged}); err != nil {
 			return err
 		}
 		if len(list.Items) != n {
@@ -230,14 +231,14 @@ func (s *scene) holds(n int) {
 	})
 }
 
-func many(s *scene) {
+func many(s *Scene) {
 	const works = 20
-	s.namespace()
+	s.Namespace()
 	for i := range works {
-		s.deliver(fmt.Sprint(i), manifestsOf(configMap(fmt.Sprintf("a-%d", i), "one"), configMap(fmt.Sprintf("b-%d", i), "one")))
+		s.Deliver(fmt.Sprint(i), manifestsOf(configMap(fmt.Sprintf("a-%d", i), "one"), configMap(fmt.Sprintf("b-%d", i), "one")))
 	}
 	for i := range works {
-		s.applied(fmt.Sprint(i))
+		s.Applied(fmt.Sprint(i))
 	}
 	s.holds(2 * works)
 	for i := range works {
@@ -249,40 +250,40 @@ func many(s *scene) {
 	s.holds(0)
 }
 
-func shared(s *scene) {
-	s.namespace()
-	s.deliver("a", manifestsOf(configMap("a", "one")))
-	s.applied("a")
-	s.deliver("b", manifestsOf(configMap("a", "one")))
-	s.applied("b")
-	before := s.has("a", "one").UID
-	s.remove("a")
-	if after := s.has("a", "one").UID; after != before {
+func shared(s *Scene) {
+	s.Namespace()
+	s.Deliver("a", manifestsOf(configMap("a", "one")))
+	s.Applied("a")
+	s.Deliver("b", manifestsOf(configMap("a", "one")))
+	s.Applied("b")
+	before := s.Has("a", "one").UID
+	s.Remove("a")
+	if after := s.Has("a", "one").UID; after != before {
 		s.Error("the object was made anew when the first work went")
 	}
-	s.remove("b")
-	s.hasNot("a")
+	s.Remove("b")
+	s.HasNot("a")
 }
 
 // rivals lets two works want one object. The second one is refused without a write,
 // and goes on to be, however often it tries.
-func rivals(s *scene) {
-	s.namespace()
-	s.deliver("a", manifestsOf(configMap("a", "one")))
-	s.applied("a")
-	before := s.has("a", "one").ResourceVersion
-	s.deliver("b", manifestsOf(configMap("a", "two")))
+func rivals(s *Scene) {
+	s.Namespace()
+	s.Deliver("a", manifestsOf(configMap("a", "one")))
+	s.Applied("a")
+	before := s.Has("a", "one").ResourceVersion
+	s.Deliver("b", manifestsOf(configMap("a", "two")))
 	s.message("b", 0, workv1.ManifestConditionApplied, "False AppliedManifestFailed", s.work("a", "{}").Name)
 	if after := s.remains("a", "one").ResourceVersion; after != before {
 		s.Errorf("the object was written while both want it: its version was %s and is %s", before, after)
 	}
-	s.applied("a")
-	s.remove("a")
-	s.has("a", "two")
-	s.applied("b")
+	s.Applied("a")
+	s.Remove("a")
+	s.Has("a", "two")
+	s.Applied("b")
 }
 
-func executor(s *scene) {
+func executor(s *Scene) {
 	s.admin(`
 apiVersion: v1
 kind: Namespace
@@ -302,31 +303,31 @@ kind: RoleBinding
 metadata: {name: deployer, namespace: NS}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: deployer}
 subjects: [{kind: ServiceAccount, name: deployer, namespace: NS}]`)
-	s.deliver("a", "executor: {subject: {type: ServiceAccount, serviceAccount: {name: deployer, namespace: NS}}}\n"+
+	s.Deliver("a", "executor: {subject: {type: ServiceAccount, serviceAccount: {name: deployer, namespace: NS}}}\n"+
 		manifestsOf(configMap("a", "one"), `{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: NS}, stringData: {a: b}}`))
-	s.has("a", "one")
+	s.Has("a", "one")
 	s.message("a", 0, workv1.ManifestConditionApplied, "True AppliedManifestComplete")
 	s.message("a", 1, workv1.ManifestConditionApplied, "False AppliedManifestFailed", "executor", "secrets")
-	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: s.id, Name: "deployer"}}
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: s.ID, Name: "deployer"}}
 	s.patchMember(role, `{"rules":[{"apiGroups":[""],"resources":["configmaps","secrets"],"verbs":["get","create","update","patch","delete"]}]}`)
-	s.applied("a")
+	s.Applied("a")
 }
 
-func nothingLeft(s *scene) {
-	s.namespace()
-	s.deliver("a", manifestsOf(configMap("a", "one"), definition("gone.example.com", "Leaf")))
-	s.applied("a")
-	s.remove("a")
-	s.hasNot("a")
-	s.goneFromMember(&apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "leafs.gone.example.com"}})
-	eventually(s, "no AppliedManifestWork is left", func() error { return s.noRecord(s.work("a", "{}").Name) })
+func nothingLeft(s *Scene) {
+	s.Namespace()
+	s.Deliver("a", manifestsOf(configMap("a", "one"), definition("gone.example.com", "Leaf")))
+	s.Applied("a")
+	s.Remove("a")
+	s.HasNot("a")
+	s.GoneFromMember(&apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "leafs.gone.example.com"}})
+	installation.Eventually(s, "no AppliedManifestWork is left", func() error { return s.noRecord(s.work("a", "{}").Name) })
 }
 
 // noRecord returns an error if the member has an AppliedManifestWork of a work
 // whose name begins so.
-func (s *scene) noRecord(prefix string) error {
+func (s *Scene) noRecord(prefix string) error {
 	list := &workv1.AppliedManifestWorkList{}
-	if err := s.member.client.List(s.Context(), list); err != nil {
+	if err := s.Member.Client.List(s.Context(), list); err != nil {
 		return err
 	}
 	for i := range list.Items {
