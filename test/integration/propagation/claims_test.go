@@ -13,13 +13,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	"github.com/capstan-io/capstan/test/integration/propagation/harness"
 )
 
 // TestABoundClaimGoesToAnotherCluster has a claim on the hub as it was in a member, where
 // it is bound, and sends it to a second one.
 func TestABoundClaimGoesToAnotherCluster(t *testing.T) {
 	t.Parallel()
-	w := newWorldOfMembers(t, 2)
+	w := harness.NewWorldOfMembers(t, servers, 2)
 	bound := func() *corev1.PersistentVolumeClaim {
 		return &corev1.PersistentVolumeClaim{
 			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "data", Annotations: map[string]string{
@@ -31,19 +32,19 @@ func TestABoundClaimGoesToAnotherCluster(t *testing.T) {
 			},
 		}
 	}
-	if err := w.members["member1"].Create(t.Context(), bound(), client.FieldOwner("kube-controller-manager")); err != nil {
+	if err := w.Members["member1"].Create(t.Context(), bound(), client.FieldOwner("kube-controller-manager")); err != nil {
 		t.Fatal(err)
 	}
 	template := bound()
-	p := policy("claims", policyv1alpha1.Placement{ClusterAffinity: &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"member1"}}})
+	p := harness.Policy("claims", policyv1alpha1.Placement{ClusterAffinity: &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"member1"}}})
 	p.Spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: "v1", Kind: "PersistentVolumeClaim", Name: "data"}}
 	p.Spec.ConflictResolution = policyv1alpha1.ConflictOverwrite
-	w.create(template, p)
-	w.start()
+	w.CreateAll(template, p)
+	w.StartControllers()
 	claim := func(member, label string) *corev1.PersistentVolumeClaim {
 		is := &corev1.PersistentVolumeClaim{}
-		w.eventually(fmt.Sprintf("%s has the claim with label %q", member, label), func() error {
-			if err := w.members[member].Get(t.Context(), client.ObjectKeyFromObject(template), is); err != nil {
+		w.Eventually(fmt.Sprintf("%s has the claim with label %q", member, label), func() error {
+			if err := w.Members[member].Get(t.Context(), client.ObjectKeyFromObject(template), is); err != nil {
 				return err
 			}
 			if is.Labels["change"] != label || len(is.Labels) == 0 {
@@ -60,17 +61,17 @@ func TestABoundClaimGoesToAnotherCluster(t *testing.T) {
 		}
 	}
 	stays("it is taken over", "")
-	w.change(p, func() { p.Spec.Placement.ClusterAffinity.ClusterNames = []string{"member1", "member2"} })
+	w.ChangeObject(p, func() { p.Spec.Placement.ClusterAffinity.ClusterNames = []string{"member1", "member2"} })
 	is := claim("member2", "")
 	if is.Spec.VolumeName != "" || is.Annotations["pv.kubernetes.io/bind-completed"] != "" || is.Annotations["volume.kubernetes.io/storage-provisioner"] != "" {
 		t.Errorf("the claim of member2 is bound to %q, with %v", is.Spec.VolumeName, is.Annotations)
 	}
 	// Its own cluster binds it, and a change of the template leaves that alone.
 	is.Spec.VolumeName = "pvc-of-member2"
-	if err := w.members["member2"].Update(t.Context(), is, client.FieldOwner("kube-controller-manager")); err != nil {
+	if err := w.Members["member2"].Update(t.Context(), is, client.FieldOwner("kube-controller-manager")); err != nil {
 		t.Fatal(err)
 	}
-	w.change(template, func() { template.Labels = map[string]string{"change": "second"} })
+	w.ChangeObject(template, func() { template.Labels = map[string]string{"change": "second"} })
 	if is := claim("member2", "second"); is.Spec.VolumeName != "pvc-of-member2" {
 		t.Errorf("the claim of member2 is bound to %q", is.Spec.VolumeName)
 	}

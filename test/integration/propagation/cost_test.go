@@ -13,13 +13,13 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/test/integration/propagation/harness"
 )
 
 // writes counts what the controllers write, by kind of object, and of which objects
@@ -59,9 +59,9 @@ func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) {
 // a few writes of status as they answer. Each cluster has namespace default.
 func TestWritesOfADeployment(t *testing.T) {
 	counted := &writes{counts: map[string]int{}}
-	w := newWorld(t, 3, counted.count)
-	w.create(deployment("web", 2), policy("web", policyv1alpha1.Placement{}))
-	w.on("web", map[string]int32{"member1": 2, "member2": 2, "member3": 2})
+	w := harness.NewWorld(t, servers, 3, counted.count)
+	w.CreateAll(harness.Deployment("web", 2), harness.Policy("web", policyv1alpha1.Placement{}))
+	w.RunsOn("web", map[string]int32{"member1": 2, "member2": 2, "member3": 2})
 
 	counted.mu.Lock()
 	defer counted.mu.Unlock()
@@ -87,23 +87,23 @@ func TestWritesOfADeployment(t *testing.T) {
 
 // TestARestartWritesNothing starts the controllers a second time.
 func TestARestartWritesNothing(t *testing.T) {
-	w := newWorld(t, 2)
-	w.create(policy("web", policyv1alpha1.Placement{}))
+	w := harness.NewWorld(t, servers, 2)
+	w.CreateAll(harness.Policy("web", policyv1alpha1.Placement{}))
 	everywhere := map[string]int32{"member1": 1, "member2": 1}
 	for _, name := range []string{"a", "b", "c"} {
-		w.create(deployment(name, 1))
+		w.CreateAll(harness.Deployment(name, 1))
 	}
 	for _, name := range []string{"a", "b", "c"} {
-		w.on(name, everywhere)
+		w.RunsOn(name, everywhere)
 	}
-	w.stop()
+	w.StopControllers()
 
 	counted := &writes{counts: map[string]int{}}
-	w.start(counted.count)
-	w.create(deployment("d", 1)) // it is served when all others have been looked at, or soon
-	w.on("d", everywhere)
+	w.StartControllers(counted.count)
+	w.CreateAll(harness.Deployment("d", 1)) // it is served when all others have been looked at, or soon
+	w.RunsOn("d", everywhere)
 	for _, name := range []string{"a", "b", "c"} {
-		w.on(name, everywhere)
+		w.RunsOn(name, everywhere)
 	}
 
 	counted.mu.Lock()
@@ -125,24 +125,24 @@ func TestAChangedCustomizationWritesWhatItChanges(t *testing.T) {
 		many = 1000
 	}
 	counted := &writes{counts: map[string]int{}}
-	w := newWorld(t, 1, counted.count)
-	custom := w.scripts("many", "v1", "ConfigMap", configv1alpha1.CustomizationRules{ReplicaResource: rule("function GetReplicas(obj)\n return 1\nend")})
-	placed := policy("many", policyv1alpha1.Placement{})
+	w := harness.NewWorld(t, servers, 1, counted.count)
+	custom := w.CustomizeKind("many", "v1", "ConfigMap", configv1alpha1.CustomizationRules{ReplicaResource: rule("function GetReplicas(obj)\n return 1\nend")})
+	placed := harness.Policy("many", policyv1alpha1.Placement{})
 	placed.Spec.ResourceSelectors[0] = policyv1alpha1.ResourceSelector{
 		APIVersion: "v1", Kind: "ConfigMap", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"many": "yes"}},
 	}
-	w.create(placed)
+	w.CreateAll(placed)
 	for i := range many {
-		w.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: fmt.Sprintf("many-%d", i), Labels: map[string]string{"many": "yes"}}})
+		w.CreateAll(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: fmt.Sprintf("many-%d", i), Labels: map[string]string{"many": "yes"}}})
 	}
-	w.eventually("all bindings say that their object is there", func() error { return w.bindingsAre(many, 1) })
-	w.quiet(counted.written)
+	w.Eventually("all bindings say that their object is there", func() error { return w.BindingsAre(many, 1) })
+	w.BecomesQuiet(counted.written)
 
 	counted.reset()
-	w.change(custom, func() {
+	w.ChangeObject(custom, func() {
 		custom.Spec.Customizations.ReplicaResource = rule("function GetReplicas(obj)\n if obj.metadata.name == 'many-7' then return 2 end\n return 1\nend")
 	})
-	w.eventually("the binding of many-7 asks for two", func() error {
+	w.Eventually("the binding of many-7 asks for two", func() error {
 		b := &workv1alpha2.ResourceBinding{}
 		if err := w.Get(w.Context(), client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: "many-7-configmap"}, b); err != nil {
 			return err
@@ -152,32 +152,12 @@ func TestAChangedCustomizationWritesWhatItChanges(t *testing.T) {
 		}
 		return nil
 	})
-	w.quiet(counted.written)
+	w.BecomesQuiet(counted.written)
 	for what, count := range counted.all() {
 		if !strings.HasPrefix(what, http.MethodGet) && count > 3 {
 			t.Errorf("one object of %d became different, and there was %q %d times: %v", many, what, count, counted.all())
 		}
 	}
-}
-
-// bindingsAre returns an error unless there are so many bindings of ConfigMaps, all
-// of which ask for so many replicas and are in their cluster.
-func (w world) bindingsAre(many int, replicas int32) error {
-	list := &workv1alpha2.ResourceBindingList{}
-	if err := w.List(w.Context(), list, client.InNamespace(metav1.NamespaceDefault)); err != nil {
-		return err
-	}
-	there := 0
-	for i := range list.Items {
-		b := &list.Items[i]
-		if b.Spec.Resource.Kind == "ConfigMap" && b.Spec.Replicas == replicas && meta.IsStatusConditionTrue(b.Status.Conditions, workv1alpha2.BindingConditionFullyApplied) {
-			there++
-		}
-	}
-	if there != many {
-		return fmt.Errorf("%d are, of %d", there, many)
-	}
-	return nil
 }
 
 // written returns what was written so far.

@@ -12,28 +12,29 @@ import (
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/test/integration/propagation/harness"
 )
 
 // TestWorkloadsApart has three Deployments of a group and two clusters: the one
 // that finds no cluster gets that of another one that is deleted.
 func TestWorkloadsApart(t *testing.T) {
-	w := newWorld(t, 2)
-	w.stop()
-	w.options.Gates = gates(t, "WorkloadAffinity=true")
-	w.start()
-	w.create(policy("all", policyv1alpha1.Placement{
+	w := harness.NewWorld(t, servers, 2)
+	w.StopControllers()
+	w.Options.Gates = harness.Gates(t, "WorkloadAffinity=true")
+	w.StartControllers()
+	w.CreateAll(harness.Policy("all", policyv1alpha1.Placement{
 		WorkloadAffinity:  &policyv1alpha1.WorkloadAffinity{AntiAffinity: &policyv1alpha1.WorkloadAffinityTerm{GroupByLabelKey: "tier"}},
 		SpreadConstraints: []policyv1alpha1.SpreadConstraint{{SpreadByField: policyv1alpha1.SpreadByCluster, MinGroups: 1, MaxGroups: 1}},
 	}))
 	for _, each := range []struct{ name, on string }{{"first", "member1"}, {"second", "member2"}, {"third", ""}} {
-		object := deployment(each.name, 1)
+		object := harness.Deployment(each.name, 1)
 		object.Labels["tier"] = "front"
-		w.create(object)
+		w.CreateAll(object)
 		if each.on != "" {
-			w.on(each.name, map[string]int32{each.on: 1})
+			w.RunsOn(each.name, map[string]int32{each.on: 1})
 		}
 	}
-	w.eventually("the third has no cluster", func() error {
+	w.Eventually("the third has no cluster", func() error {
 		b := &workv1alpha2.ResourceBinding{}
 		if err := w.Get(w.Context(), client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: "third-deployment"}, b); err != nil {
 			return err
@@ -45,8 +46,8 @@ func TestWorkloadsApart(t *testing.T) {
 		}
 		return errors.New("it says nothing of that")
 	})
-	if err := w.Delete(w.Context(), deployment("first", 1)); err != nil {
+	if err := w.Delete(w.Context(), harness.Deployment("first", 1)); err != nil {
 		t.Fatal(err)
 	}
-	w.on("third", map[string]int32{"member1": 1})
+	w.RunsOn("third", map[string]int32{"member1": 1})
 }

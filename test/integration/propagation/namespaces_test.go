@@ -4,8 +4,6 @@
 package propagation
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"testing"
 
@@ -14,26 +12,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
-	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
-	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/server/features"
+	"github.com/capstan-io/capstan/test/integration/propagation/harness"
 )
 
 // TestNamespacesGoToClusters is the story of a namespace: sent to the cluster that
 // needs it, changed, overridden, sent to all clusters, and deleted.
 func TestNamespacesGoToClusters(t *testing.T) {
-	w := newWorld(t, 2)
+	w := harness.NewWorld(t, servers, 2)
 	shop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"team": "a"}}}
 	apart := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "apart", Labels: map[string]string{policyv1alpha1.LabelSkipAutoPropagation: "true"}}}
-	web, p := deployment("web", 1), policy("web", policyv1alpha1.Placement{ClusterAffinity: &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"member1"}}})
+	web, p := harness.Deployment("web", 1), harness.Policy("web", policyv1alpha1.Placement{ClusterAffinity: &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"member1"}}})
 	web.Namespace, p.Namespace = "shop", "shop"
-	w.create(shop, apart, web, p)
-	w.namespace("shop", map[string]string{"member1": "a"})
+	w.CreateAll(shop, apart, web, p)
+	w.SendsNamespace("shop", map[string]string{"member1": "a"})
 
-	w.change(shop, func() { shop.Labels["team"] = "b" })
-	w.namespace("shop", map[string]string{"member1": "b"})
+	w.ChangeObject(shop, func() { shop.Labels["team"] = "b" })
+	w.SendsNamespace("shop", map[string]string{"member1": "b"})
 
-	w.create(&policyv1alpha1.ClusterOverridePolicy{
+	w.CreateAll(&policyv1alpha1.ClusterOverridePolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: "teams"},
 		Spec: policyv1alpha1.OverrideSpec{
 			ResourceSelectors: []policyv1alpha1.ResourceSelector{{APIVersion: "v1", Kind: "Namespace"}},
@@ -45,16 +42,16 @@ func TestNamespacesGoToClusters(t *testing.T) {
 			}},
 		},
 	})
-	w.namespace("shop", map[string]string{"member1": "c"})
+	w.SendsNamespace("shop", map[string]string{"member1": "c"})
 
-	w.stop()
-	w.options.Gates, _ = features.ResolveGates(features.HubPlacement, map[string]bool{string(features.NamespaceSyncAll): true})
-	w.start()
-	w.namespace("shop", map[string]string{"member1": "c", "member2": "b"})
-	w.join("member3")
-	w.namespace("shop", map[string]string{"member1": "c", "member2": "b", "member3": "b"})
+	w.StopControllers()
+	w.Options.Gates, _ = features.ResolveGates(features.HubPlacement, map[string]bool{string(features.NamespaceSyncAll): true})
+	w.StartControllers()
+	w.SendsNamespace("shop", map[string]string{"member1": "c", "member2": "b"})
+	w.JoinCluster("member3")
+	w.SendsNamespace("shop", map[string]string{"member1": "c", "member2": "b", "member3": "b"})
 	for _, name := range []string{"apart", "member1", metav1.NamespaceDefault, metav1.NamespaceSystem} {
-		w.namespace(name, nil)
+		w.SendsNamespace(name, nil)
 	}
 
 	for _, object := range []client.Object{p, web} {
@@ -62,7 +59,7 @@ func TestNamespacesGoToClusters(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w.works(0)
+	w.HasWorks(0)
 	if err := w.Delete(t.Context(), shop); err != nil {
 		t.Fatal(err)
 	}
@@ -73,16 +70,16 @@ func TestNamespacesGoToClusters(t *testing.T) {
 	if err := w.SubResource("finalize").Update(t.Context(), shop); err != nil {
 		t.Fatal(err)
 	}
-	w.namespace("shop", nil)
+	w.SendsNamespace("shop", nil)
 }
 
 // TestOverridesOfANamespaceFailInEachCluster has an override fail in two clusters: events
 // name both.
 func TestOverridesOfANamespaceFailInEachCluster(t *testing.T) {
-	w := newWorld(t, 2)
-	web, p := deployment("web", 1), policy("web", policyv1alpha1.Placement{})
+	w := harness.NewWorld(t, servers, 2)
+	web, p := harness.Deployment("web", 1), harness.Policy("web", policyv1alpha1.Placement{})
 	web.Namespace, p.Namespace = "shop", "shop"
-	w.create(&policyv1alpha1.ClusterOverridePolicy{
+	w.CreateAll(&policyv1alpha1.ClusterOverridePolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: "teams"},
 		Spec: policyv1alpha1.OverrideSpec{
 			ResourceSelectors: []policyv1alpha1.ResourceSelector{{APIVersion: "v1", Kind: "Namespace"}},
@@ -92,35 +89,7 @@ func TestOverridesOfANamespaceFailInEachCluster(t *testing.T) {
 		},
 	}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, web, p)
 	for _, cluster := range []string{"member1", "member2"} {
-		w.noted("shop", "ApplyOverridePolicyFailed", fmt.Sprintf("cluster %q: ", cluster))
+		w.HasEventWith("shop", "ApplyOverridePolicyFailed", fmt.Sprintf("cluster %q: ", cluster))
 	}
-	w.namespace("shop", nil)
-}
-
-// namespace waits until a namespace has been sent to these clusters, and to no
-// others, with these values of label team.
-func (w world) namespace(name string, teams map[string]string) {
-	w.Helper()
-	w.eventually(fmt.Sprintf("namespace %s is sent as %v", name, teams), func() error {
-		works := &workv1.ManifestWorkList{}
-		if err := w.List(w.Context(), works, client.MatchingLabels{"fleet.capstan.io/namespace": name}); err != nil {
-			return err
-		}
-		if len(works.Items) != len(teams) {
-			return fmt.Errorf("there are %d works", len(works.Items))
-		}
-		for i := range works.Items {
-			work, sent := &works.Items[i], &corev1.Namespace{}
-			if err := json.Unmarshal(work.Spec.Workload.Manifests[0].Raw, sent); err != nil {
-				return err
-			}
-			if want, is := teams[work.Namespace]; !is || sent.Labels["team"] != want {
-				return fmt.Errorf("cluster %s has it with labels %v", work.Namespace, sent.Labels)
-			}
-			if id := work.Labels[workv1alpha2.LabelWorkID]; id == "" || sent.Labels[workv1alpha2.LabelWorkID] != id || sent.Labels[workv1alpha2.LabelManaged] != "true" {
-				return errors.New("it does not say which work sent it")
-			}
-		}
-		return nil
-	})
+	w.SendsNamespace("shop", nil)
 }

@@ -14,13 +14,11 @@ import (
 	"sync"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
-	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/test/integration/propagation/harness"
 )
 
 // births are the names of the bindings that were created, in their order.
@@ -51,45 +49,28 @@ func (b *births) watch(next http.RoundTripper) http.RoundTripper {
 
 // ranked returns a policy for the Deployment of its name, of a PriorityClass.
 func ranked(name, class string) *policyv1alpha1.PropagationPolicy {
-	p := policy(name, policyv1alpha1.Placement{})
+	p := harness.Policy(name, policyv1alpha1.Placement{})
 	p.Spec.ResourceSelectors[0].Name = name
 	p.Spec.SchedulePriority = &policyv1alpha1.SchedulePriority{PriorityClassSource: policyv1alpha1.KubePriorityClass, PriorityClassName: class}
 	return p
-}
-
-// priorityOf waits until the binding of a Deployment has a priority, nil for none.
-func (w world) priorityOf(name string, want *int32) {
-	w.Helper()
-	w.eventually(fmt.Sprintf("the binding of %s has its priority", name), func() error {
-		b := &workv1alpha2.ResourceBinding{}
-		if err := w.Get(w.Context(), client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: name + "-deployment"}, b); err != nil {
-			return err
-		}
-		switch has := b.Spec.SchedulePriority; {
-		case has == nil && want == nil, has != nil && want != nil && has.Priority == *want:
-			return nil
-		default:
-			return fmt.Errorf("it has %v", has)
-		}
-	})
 }
 
 // TestPriority has many Deployments wait, the most important as the last, and the
 // PriorityClass of one come later.
 func TestPriority(t *testing.T) {
 	born := &births{}
-	w := newWorld(t, 1)
-	w.stop()
-	rest := policy("rest", policyv1alpha1.Placement{})
+	w := harness.NewWorld(t, servers, 1)
+	w.StopControllers()
+	rest := harness.Policy("rest", policyv1alpha1.Placement{})
 	rest.Spec.Priority = new(int32(-1))
-	w.create(&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "first"}, Value: 1000}, rest, ranked("zoo", "first"))
+	w.CreateAll(&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "first"}, Value: 1000}, rest, ranked("zoo", "first"))
 	const many = 80
 	for i := range many {
-		w.create(deployment(fmt.Sprintf("web-%02d", i), 1))
+		w.CreateAll(harness.Deployment(fmt.Sprintf("web-%02d", i), 1))
 	}
-	w.create(deployment("zoo", 1))
-	w.start(born.watch)
-	w.eventually("all have bindings", func() error {
+	w.CreateAll(harness.Deployment("zoo", 1))
+	w.StartControllers(born.watch)
+	w.Eventually("all have bindings", func() error {
 		born.mu.Lock()
 		defer born.mu.Unlock()
 		if len(born.names) <= many {
@@ -100,73 +81,59 @@ func TestPriority(t *testing.T) {
 	if place := slices.Index(born.names, "zoo-deployment"); place < 0 || place > many/2 {
 		t.Errorf("the most important Deployment was number %d of %d", place+1, len(born.names))
 	}
-	w.priorityOf("zoo", new(int32(1000)))
-	w.priorityOf("web-00", nil)
+	w.HasPriority("zoo", new(int32(1000)))
+	w.HasPriority("web-00", nil)
 
 	// A class that comes later, and an event that asks for it until then.
-	w.create(ranked("later", "missing"), deployment("later", 1))
-	w.told(metav1.NamespaceDefault, "ApplyPolicyFailed", `PriorityClass "missing"`)
-	w.create(&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "missing"}, Value: -7})
-	w.priorityOf("later", new(int32(-7)))
+	w.CreateAll(ranked("later", "missing"), harness.Deployment("later", 1))
+	w.NamespaceHasEvent(metav1.NamespaceDefault, "ApplyPolicyFailed", `PriorityClass "missing"`)
+	w.CreateAll(&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "missing"}, Value: -7})
+	w.HasPriority("later", new(int32(-7)))
 
 	// Without the feature gate priorities do not matter, nor whether they exist.
-	w.stop()
-	w.options.Gates = gates(t, "PriorityBasedScheduling=false")
-	w.create(ranked("none", "absent"), deployment("none", 1))
-	w.start()
-	w.priorityOf("none", nil)
+	w.StopControllers()
+	w.Options.Gates = harness.Gates(t, "PriorityBasedScheduling=false")
+	w.CreateAll(ranked("none", "absent"), harness.Deployment("none", 1))
+	w.StartControllers()
+	w.HasPriority("none", nil)
 }
 
 // TestPreemption has policies take a Deployment over from each other.
 func TestPreemption(t *testing.T) {
-	w := newWorld(t, 2)
-	w.stop()
-	w.options.Gates = gates(t, "PropagationPolicyPreemption=true")
-	w.start()
+	w := harness.NewWorld(t, servers, 2)
+	w.StopControllers()
+	w.Options.Gates = harness.Gates(t, "PropagationPolicyPreemption=true")
+	w.StartControllers()
 	taking := func(spec *policyv1alpha1.PropagationSpec, priority int32) {
 		spec.Priority, spec.Preemption, spec.ResourceSelectors[0].Name = &priority, policyv1alpha1.PreemptAlways, "web"
 	}
-	web := deployment("web", 1)
+	web := harness.Deployment("web", 1)
 	wide := &policyv1alpha1.ClusterPropagationPolicy{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "wide", Labels: map[string]string{policyv1alpha1.LabelClusterPropagationPolicyID: "id-of-wide"},
 			Finalizers: []string{policyv1alpha1.FinalizerClusterPropagationPolicy},
 		},
-		Spec: policy("wide", policyv1alpha1.Placement{ClusterAffinity: &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"member1"}}}).Spec,
+		Spec: harness.Policy("wide", policyv1alpha1.Placement{ClusterAffinity: &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"member1"}}}).Spec,
 	}
 	taking(&wide.Spec, 100)
-	w.create(wide, web)
-	w.on("web", map[string]int32{"member1": 1})
+	w.CreateAll(wide, web)
+	w.RunsOn("web", map[string]int32{"member1": 1})
 
 	// Any policy of the namespace takes it over from one without.
-	low := policy("low", policyv1alpha1.Placement{ClusterAffinity: &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"member2"}}})
+	low := harness.Policy("low", policyv1alpha1.Placement{ClusterAffinity: &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"member2"}}})
 	taking(&low.Spec, 0)
-	w.create(low)
-	w.on("web", map[string]int32{"member2": 1})
-	w.told(metav1.NamespaceDefault, "PreemptPolicySucceed", `PropagationPolicy "low" has taken it over from ClusterPropagationPolicy "wide"`)
-	w.claimed(web, "low")
+	w.CreateAll(low)
+	w.RunsOn("web", map[string]int32{"member2": 1})
+	w.NamespaceHasEvent(metav1.NamespaceDefault, "PreemptPolicySucceed", `PropagationPolicy "low" has taken it over from ClusterPropagationPolicy "wide"`)
+	w.IsClaimed(web, "low")
 
 	// One of an equal priority does not; when that of the other falls, it does.
-	w.change(low, func() { low.Spec.Priority = new(int32(5)) })
-	equal := policy("equal", policyv1alpha1.Placement{})
+	w.ChangeObject(low, func() { low.Spec.Priority = new(int32(5)) })
+	equal := harness.Policy("equal", policyv1alpha1.Placement{})
 	taking(&equal.Spec, 5)
-	w.create(equal)
-	w.change(low, func() { low.Spec.Priority = new(int32(4)) })
-	w.on("web", map[string]int32{"member1": 1, "member2": 1})
-	w.told(metav1.NamespaceDefault, "PreemptPolicySucceed", `PropagationPolicy "equal" has taken it over from PropagationPolicy "low"`)
-	w.claimed(web, "equal")
-}
-
-// claimed checks which policy of the namespace has claimed a Deployment.
-func (w world) claimed(object *appsv1.Deployment, by string) {
-	w.Helper()
-	if err := w.Get(w.Context(), client.ObjectKeyFromObject(object), object); err != nil {
-		w.Fatal(err)
-	}
-	want := map[string]string{policyv1alpha1.AnnotationPropagationPolicyName: by, policyv1alpha1.AnnotationClusterPropagationPolicyName: ""}
-	for key, name := range want {
-		if object.Annotations[key] != name {
-			w.Errorf("annotation %s is %q, want %q", key, object.Annotations[key], name)
-		}
-	}
+	w.CreateAll(equal)
+	w.ChangeObject(low, func() { low.Spec.Priority = new(int32(4)) })
+	w.RunsOn("web", map[string]int32{"member1": 1, "member2": 1})
+	w.NamespaceHasEvent(metav1.NamespaceDefault, "PreemptPolicySucceed", `PropagationPolicy "equal" has taken it over from PropagationPolicy "low"`)
+	w.IsClaimed(web, "equal")
 }

@@ -5,7 +5,6 @@ package propagation
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -14,7 +13,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,6 +21,7 @@ import (
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
+	"github.com/capstan-io/capstan/test/integration/propagation/harness"
 )
 
 // karmadaReasons are the reasons that Karmada records events with, but for those of
@@ -45,7 +44,7 @@ const pageOfDifferences = "../../../docs/from-karmada.md"
 type provocation struct {
 	reason string
 	about  []string // KIND NAMESPACE/NAME
-	do     func(world, *refuser)
+	do     func(harness.World, *refuser)
 }
 
 // TestEveryReasonOfKarmada provokes an event of each reason that Karmada has. Those that
@@ -69,14 +68,14 @@ func TestEveryReasonOfKarmada(t *testing.T) {
 		}
 	}
 
-	w, r := newHub(t, servers.Start), &refuser{}
-	w.options.Gates = gates(t, "KarmadaEvents=true", "PropagationPolicyPreemption=true", "MultiplePodTemplatesScheduling=true")
-	w.start(r.wrap)
+	w, r := harness.NewHub(t, servers), &refuser{}
+	w.Options.Gates = harness.Gates(t, "KarmadaEvents=true", "PropagationPolicyPreemption=true", "MultiplePodTemplatesScheduling=true")
+	w.StartControllers(r.wrap)
 	for _, name := range []string{"member1", "member2"} {
-		w.join(name)
+		w.JoinCluster(name)
 	}
-	w.event(metav1.NamespaceDefault, "member2", "CreateExecutionSpaceSucceed", "")
-	w.scripts("fixtures", "v1", "ConfigMap", configv1alpha1.CustomizationRules{
+	w.HasEvent(metav1.NamespaceDefault, "member2", "CreateExecutionSpaceSucceed", "")
+	w.CustomizeKind("fixtures", "v1", "ConfigMap", configv1alpha1.CustomizationRules{
 		ReplicaResource: rule("function GetReplicas(obj)\n if obj.metadata.name == 'uncounted' then error('no count') end\n return 0\nend"),
 		ComponentResource: rule("function GetComponents(obj)\n if obj.metadata.name == 'unparted' then error('no parts') end\n" +
 			" if obj.metadata.name == 'parted' then return {{name = 'a', replicas = 1}, {name = 'b', replicas = 1}} end\n return {}\nend"),
@@ -89,7 +88,7 @@ func TestEveryReasonOfKarmada(t *testing.T) {
 			p.do(w, r)
 		}
 		for _, about := range p.about {
-			w.recorded(p.reason, about)
+			w.HasRecorded(p.reason, about)
 		}
 	}
 }
@@ -104,16 +103,16 @@ func provocations() []provocation {
 	}
 	return []provocation{
 		{"CreateExecutionSpaceSucceed", []string{"Cluster /member1"}, nil},
-		{"CreateExecutionSpaceFailed", []string{"Cluster /" + strings.Repeat("x", 60)}, func(w world, _ *refuser) { w.accept(strings.Repeat("x", 60)) }},
-		{"ApplyPolicySucceed", []string{web}, func(w world, _ *refuser) {
+		{"CreateExecutionSpaceFailed", []string{"Cluster /" + strings.Repeat("x", 60)}, func(w harness.World, _ *refuser) { w.AcceptCluster(strings.Repeat("x", 60)) }},
+		{"ApplyPolicySucceed", []string{web}, func(w harness.World, _ *refuser) {
 			p := named("web", "Deployment", "web")
 			p.Spec.PropagateDeps = true
-			w.create(override("web", "/metadata/labels/by"), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "settings"}})
-			d := deployment("web", 2)
+			w.CreateAll(override("web", "/metadata/labels/by"), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "settings"}})
+			d := harness.Deployment("web", 2)
 			d.Spec.Template.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{
 				LocalObjectReference: corev1.LocalObjectReference{Name: "settings"},
 			}}}
-			w.create(p, d)
+			w.CreateAll(p, d)
 		}},
 		{"GetReplicasSucceed", []string{web}, nil},
 		{"ScheduleBindingSucceed", []string{web, binding}, nil},
@@ -126,78 +125,78 @@ func provocations() []provocation {
 		{"AggregateStatusSucceed", []string{web, binding}, nil},
 		{"GetDependenciesSucceed", []string{web, binding}, nil},
 		{"SyncScheduleResultToDependenciesSucceed", []string{binding}, nil},
-		{"DependencyPolicyConflict", []string{"ResourceBinding default/settings-configmap"}, func(w world, _ *refuser) {
-			p, d := named("other", "Deployment", "other"), deployment("other", 1)
+		{"DependencyPolicyConflict", []string{"ResourceBinding default/settings-configmap"}, func(w harness.World, _ *refuser) {
+			p, d := named("other", "Deployment", "other"), harness.Deployment("other", 1)
 			p.Spec.PropagateDeps, p.Spec.ConflictResolution = true, policyv1alpha1.ConflictOverwrite
 			d.Spec.Template.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{
 				LocalObjectReference: corev1.LocalObjectReference{Name: "settings"},
 			}}}
-			w.create(p, d)
+			w.CreateAll(p, d)
 		}},
-		{"SyncFailed", []string{web, work + name}, func(w world, _ *refuser) {
-			w.agentSays("member1", name, func(m *workv1.ManifestWork) {
+		{"SyncFailed", []string{web, work + name}, func(w harness.World, _ *refuser) {
+			w.AgentSays("member1", name, func(m *workv1.ManifestWork) {
 				m.Status.Conditions[0].Status, m.Status.Conditions[0].Message = metav1.ConditionFalse, "the quota is used up"
 			})
 		}},
-		{"ReflectStatusFailed", []string{judged}, func(w world, r *refuser) {
-			w.joinMember("member3") // its agent reads the scripts
+		{"ReflectStatusFailed", []string{judged}, func(w harness.World, r *refuser) {
+			w.JoinMember("member3") // its agent reads the scripts
 			template("judged")(w, r)
 		}},
 		{"InterpretHealthFailed", []string{judged}, nil},
-		{"ApplyOverridePolicyFailed", []string{"Deployment default/wrong"}, func(w world, _ *refuser) {
-			w.create(override("wrong", "/spec/nothing/here"), named("wrong", "Deployment", "wrong"), deployment("wrong", 1))
+		{"ApplyOverridePolicyFailed", []string{"Deployment default/wrong"}, func(w harness.World, _ *refuser) {
+			w.CreateAll(override("wrong", "/spec/nothing/here"), named("wrong", "Deployment", "wrong"), harness.Deployment("wrong", 1))
 		}},
-		{"ScheduleBindingFailed", both("nowhere", "Deployment"), func(w world, _ *refuser) {
+		{"ScheduleBindingFailed", both("nowhere", "Deployment"), func(w harness.World, _ *refuser) {
 			p := named("nowhere", "Deployment", "nowhere")
 			p.Spec.Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"missing"}}
-			w.create(p, deployment("nowhere", 1))
+			w.CreateAll(p, harness.Deployment("nowhere", 1))
 		}},
-		{"SyncWorkFailed", both("unsent", "Deployment"), func(w world, r *refuser) {
+		{"SyncWorkFailed", both("unsent", "Deployment"), func(w harness.World, r *refuser) {
 			r.refuse(http.MethodPost, "/manifestworks", `"name":"unsent"`)
-			w.create(named("unsent", "Deployment", "unsent"), deployment("unsent", 1))
+			w.CreateAll(named("unsent", "Deployment", "unsent"), harness.Deployment("unsent", 1))
 		}},
-		{"AggregateStatusFailed", []string{"Deployment default/unsummed"}, func(w world, r *refuser) {
+		{"AggregateStatusFailed", []string{"Deployment default/unsummed"}, func(w harness.World, r *refuser) {
 			r.refuse(http.MethodPatch, "/deployments/unsummed/status", "")
-			w.create(named("unsummed", "Deployment", "unsummed"), deployment("unsummed", 1))
+			w.CreateAll(named("unsummed", "Deployment", "unsummed"), harness.Deployment("unsummed", 1))
 		}},
 		{"GetReplicasFailed", []string{"ConfigMap default/uncounted"}, template("uncounted")},
 		{"ApplyPolicyFailed", []string{"ConfigMap default/uncounted"}, nil},
 		{"GetComponentsFailed", []string{"ConfigMap default/unparted"}, template("unparted")},
 		{"GetComponentsSucceed", []string{"ConfigMap default/parted"}, template("parted")},
 		{"GetDependenciesFailed", both("unread", "ConfigMap"), template("unread")},
-		{"SyncScheduleResultToDependenciesFailed", []string{"ResourceBinding default/needy-deployment"}, func(w world, r *refuser) {
+		{"SyncScheduleResultToDependenciesFailed", []string{"ResourceBinding default/needy-deployment"}, func(w harness.World, r *refuser) {
 			r.refuse(http.MethodPost, "/resourcebindings", `"name":"unbindable"`)
-			d := deployment("needy", 1)
+			d := harness.Deployment("needy", 1)
 			d.Spec.Template.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{
 				LocalObjectReference: corev1.LocalObjectReference{Name: "unbindable"},
 			}}}
 			p := named("needy", "Deployment", "needy")
 			p.Spec.PropagateDeps = true
-			w.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "unbindable"}}, p, d)
+			w.CreateAll(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "unbindable"}}, p, d)
 		}},
-		{"PreemptPolicyFailed", []string{"Deployment default/kept"}, func(w world, r *refuser) {
+		{"PreemptPolicyFailed", []string{"Deployment default/kept"}, func(w harness.World, r *refuser) {
 			holder := named("kept", "Deployment", "kept")
 			holder.Spec.Placement = only("member1")
-			w.create(holder, deployment("kept", 1))
-			w.on("kept", map[string]int32{"member1": 1})
+			w.CreateAll(holder, harness.Deployment("kept", 1))
+			w.RunsOn("kept", map[string]int32{"member1": 1})
 			r.refuse(http.MethodPatch, "/deployments/kept", "")
 			taker := named("taker", "Deployment", "kept")
 			taker.Spec.Priority, taker.Spec.Preemption = new(int32(5)), policyv1alpha1.PreemptAlways
-			w.create(taker)
+			w.CreateAll(taker)
 		}},
-		{"PreemptPolicySucceed", []string{"Deployment default/kept"}, func(_ world, r *refuser) { r.relent() }},
-		{"CleanupWorkFailed", []string{"ResourceBinding default/kept-deployment"}, func(w world, r *refuser) {
+		{"PreemptPolicySucceed", []string{"Deployment default/kept"}, func(_ harness.World, r *refuser) { r.relent() }},
+		{"CleanupWorkFailed", []string{"ResourceBinding default/kept-deployment"}, func(w harness.World, r *refuser) {
 			r.refuse(http.MethodDelete, "/manifestworks/"+deliver.WorkName("Deployment", metav1.NamespaceDefault, "kept"), "")
-			if err := w.Delete(w.Context(), deployment("kept", 1)); err != nil {
+			if err := w.Delete(w.Context(), harness.Deployment("kept", 1)); err != nil {
 				w.Fatal(err)
 			}
 		}},
-		{"RemoveExecutionSpaceFailed", []string{"Cluster /member2"}, func(w world, _ *refuser) {
+		{"RemoveExecutionSpaceFailed", []string{"Cluster /member2"}, func(w harness.World, _ *refuser) {
 			space := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "karmada-es-member2"}}
 			if err := w.Delete(w.Context(), space); err != nil {
 				w.Fatal(err)
 			}
-			w.change(space, func() {}) // it is read
+			w.ChangeObject(space, func() {}) // it is read
 			space.Status.Conditions = []corev1.NamespaceCondition{{
 				Type: corev1.NamespaceDeletionContentFailure, Status: corev1.ConditionTrue, Message: "an object stays", LastTransitionTime: metav1.Now(),
 			}}
@@ -205,7 +204,7 @@ func provocations() []provocation {
 				w.Fatal(err)
 			}
 		}},
-		{"RemoveExecutionSpaceSucceed", []string{"Cluster /member2"}, func(w world, _ *refuser) {
+		{"RemoveExecutionSpaceSucceed", []string{"Cluster /member2"}, func(w harness.World, _ *refuser) {
 			space := &corev1.Namespace{}
 			if err := w.Get(w.Context(), client.ObjectKey{Name: "karmada-es-member2"}, space); err != nil {
 				w.Fatal(err)
@@ -220,7 +219,7 @@ func provocations() []provocation {
 
 // named returns a policy that sends one object of namespace default everywhere.
 func named(name, kind, object string) *policyv1alpha1.PropagationPolicy {
-	p := policy(name, policyv1alpha1.Placement{})
+	p := harness.Policy(name, policyv1alpha1.Placement{})
 	of := map[string]string{"Deployment": "apps/v1", "ConfigMap": "v1"}
 	p.Spec.ResourceSelectors[0] = policyv1alpha1.ResourceSelector{APIVersion: of[kind], Kind: kind, Name: object}
 	return p
@@ -237,47 +236,12 @@ func override(deployment, path string) *policyv1alpha1.OverridePolicy {
 }
 
 // template returns what makes a ConfigMap and a policy for it and for what it needs.
-func template(name string) func(world, *refuser) {
-	return func(w world, _ *refuser) {
+func template(name string) func(harness.World, *refuser) {
+	return func(w harness.World, _ *refuser) {
 		p := named(name, "ConfigMap", name)
 		p.Spec.PropagateDeps = true
-		w.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name}}, p)
+		w.CreateAll(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name}}, p)
 	}
-}
-
-// agentSays changes what the agent of a cluster has said of a work.
-func (w world) agentSays(cluster, name string, change func(*workv1.ManifestWork)) {
-	w.Helper()
-	w.eventually("the status of work "+name+" is written", func() error {
-		work := &workv1.ManifestWork{}
-		if err := w.Get(w.Context(), client.ObjectKey{Namespace: cluster, Name: name}, work); err != nil {
-			return err
-		}
-		change(work)
-		return w.Status().Update(w.Context(), work)
-	})
-}
-
-// recorded waits for an event of a reason about KIND NAMESPACE/NAME.
-func (w world) recorded(reason, about string) {
-	w.Helper()
-	w.eventually(fmt.Sprintf("there is an event %s about %s", reason, about), func() error {
-		list, told := &eventsv1.EventList{}, sets.New[string]()
-		if err := w.List(w.Context(), list); err != nil {
-			return err
-		}
-		for i := range list.Items {
-			of := list.Items[i].Regarding
-			one := of.Kind + " " + of.Namespace + "/" + of.Name
-			if list.Items[i].Reason == reason && one == about {
-				return nil
-			}
-			if one == about {
-				told.Insert(list.Items[i].Reason + ": " + list.Items[i].Note)
-			}
-		}
-		return fmt.Errorf("about it there are %q", sets.List(told))
-	})
 }
 
 // refuser stands between the controllers and the hub, and forbids some requests.

@@ -20,6 +20,7 @@ import (
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/propagation/rebalance"
+	"github.com/capstan-io/capstan/test/integration/propagation/harness"
 )
 
 // byRoom divides replicas by the room of clusters.
@@ -33,16 +34,16 @@ func byRoom() policyv1alpha1.Placement {
 // TestARebalancerMovesReplicasToANewCluster has a cluster come that is not used
 // until somebody asks for it, and the rebalancer go when all is said.
 func TestARebalancerMovesReplicasToANewCluster(t *testing.T) {
-	w := newWorld(t, 2)
-	w.create(policy("all", byRoom()), deployment("web", 6))
-	w.on("web", map[string]int32{"member1": 3, "member2": 3})
-	w.join("member3")
-	w.pass("web")
-	w.on("web", map[string]int32{"member1": 3, "member2": 3})
+	w := harness.NewWorld(t, servers, 2)
+	w.CreateAll(harness.Policy("all", byRoom()), harness.Deployment("web", 6))
+	w.RunsOn("web", map[string]int32{"member1": 3, "member2": 3})
+	w.JoinCluster("member3")
+	w.PassSecond("web")
+	w.RunsOn("web", map[string]int32{"member1": 3, "member2": 3})
 
-	r := w.rebalances("now", nil, "web", "none")
-	w.on("web", map[string]int32{"member1": 2, "member2": 2, "member3": 2})
-	w.finished(r)
+	r := createRebalancer(w, "now", nil, "web", "none")
+	w.RunsOn("web", map[string]int32{"member1": 2, "member2": 2, "member3": 2})
+	isFinished(w, r)
 	// They are in the order of their names.
 	if got := r.Status.ObservedWorkloads; len(got) != 2 || got[1].Workload.Name != "web" || got[1].Result != appsv1alpha1.RebalanceSuccessful ||
 		got[0].Workload.Name != "none" || got[0].Reason != appsv1alpha1.ReferencedBindingNotFound || got[0].Result != appsv1alpha1.RebalanceFailed {
@@ -56,88 +57,47 @@ func TestARebalancerMovesReplicasToANewCluster(t *testing.T) {
 		t.Errorf("the binding was asked for at %v, and the rebalancer created at %v", binding.Spec.RescheduleTriggeredAt, r.CreationTimestamp)
 	}
 
-	w.gone(w.rebalances("once", new(int32(0)), "web"))
+	w.IsGone(createRebalancer(w, "once", new(int32(0)), "web"))
 }
 
 // TestARebalancerStartsFromTheFirstAffinity has an object that went to the second
 // group of clusters go to the first one when that has some.
 func TestARebalancerStartsFromTheFirstAffinity(t *testing.T) {
-	w := newWorld(t, 2)
+	w := harness.NewWorld(t, servers, 2)
 	group := func(name, cluster string) policyv1alpha1.ClusterAffinityTerm {
 		return policyv1alpha1.ClusterAffinityTerm{AffinityName: name, ClusterAffinity: policyv1alpha1.ClusterAffinity{ClusterNames: []string{cluster}}}
 	}
-	w.create(policy("all", policyv1alpha1.Placement{ClusterAffinities: []policyv1alpha1.ClusterAffinityTerm{group("best", "member3"), group("other", "member2")}}), deployment("web", 2))
-	w.on("web", map[string]int32{"member2": 2})
-	w.join("member3")
-	w.pass("web")
-	w.on("web", map[string]int32{"member2": 2})
-	w.rebalances("now", nil, "web")
-	w.on("web", map[string]int32{"member3": 2})
-}
-
-// rebalances creates a rebalancer for Deployments.
-func (w world) rebalances(name string, ttl *int32, deployments ...string) *appsv1alpha1.WorkloadRebalancer {
-	w.Helper()
-	r := &appsv1alpha1.WorkloadRebalancer{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: appsv1alpha1.WorkloadRebalancerSpec{TTLSecondsAfterFinished: ttl}}
-	for _, each := range deployments {
-		r.Spec.Workloads = append(r.Spec.Workloads, appsv1alpha1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: metav1.NamespaceDefault, Name: each})
-	}
-	w.create(r)
-	return r
-}
-
-// finished waits until a rebalancer has.
-func (w world) finished(r *appsv1alpha1.WorkloadRebalancer) {
-	w.Helper()
-	w.eventually("rebalancer "+r.Name+" has finished", func() error {
-		if err := w.Get(w.Context(), client.ObjectKeyFromObject(r), r); err != nil {
-			return err
-		}
-		if r.Status.FinishTime == nil || r.Status.ObservedGeneration != r.Generation {
-			return errors.New("it has not")
-		}
-		return nil
-	})
-}
-
-// pass lets the second pass in which the clusters of a Deployment were chosen: times
-// of the API are that exact.
-func (w world) pass(name string) {
-	w.Helper()
-	w.eventually("a second has passed since the clusters of "+name+" were chosen", func() error {
-		binding := &workv1alpha2.ResourceBinding{}
-		if err := w.Get(w.Context(), client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: name + "-deployment"}, binding); err != nil {
-			return err
-		}
-		if last := binding.Status.LastScheduledTime; last == nil || time.Since(last.Time) < time.Second {
-			return errors.New("it has not")
-		}
-		return nil
-	})
+	w.CreateAll(harness.Policy("all", policyv1alpha1.Placement{ClusterAffinities: []policyv1alpha1.ClusterAffinityTerm{group("best", "member3"), group("other", "member2")}}), harness.Deployment("web", 2))
+	w.RunsOn("web", map[string]int32{"member2": 2})
+	w.JoinCluster("member3")
+	w.PassSecond("web")
+	w.RunsOn("web", map[string]int32{"member2": 2})
+	createRebalancer(w, "now", nil, "web")
+	w.RunsOn("web", map[string]int32{"member3": 2})
 }
 
 // TestReplicasMoveByThemselves has a policy that asks for it: one replica moves at a
 // time to a cluster that has come, none while it is suspended, and it is said.
 func TestReplicasMoveByThemselves(t *testing.T) {
-	w := newWorld(t, 2)
-	w.stop()
+	w := harness.NewWorld(t, servers, 2)
+	w.StopControllers()
 	now := clocktesting.NewFakeClock(time.Now())
-	w.options.Clock = now
-	w.start()
+	w.Options.Clock = now
+	w.StartControllers()
 	for _, cluster := range []string{"member1", "member2"} {
-		w.heard(cluster, metav1.ConditionTrue)
+		w.SetAvailable(cluster, metav1.ConditionTrue)
 	}
-	p := policy("all", byRoom())
+	p := harness.Policy("all", byRoom())
 	p.Annotations = map[string]string{
 		fleetv1alpha1.AnnotationRebalance: fleetv1alpha1.RebalanceContinuous, fleetv1alpha1.AnnotationRebalanceBudget: "1", fleetv1alpha1.AnnotationRebalanceWindow: "1m",
 	}
 	p.Spec.Suspension = &policyv1alpha1.Suspension{Dispatching: new(false)}
-	web := deployment("web", 6)
-	w.create(p, web)
-	w.on("web", map[string]int32{"member1": 3, "member2": 3})
-	w.change(p, func() { p.Spec.Suspension.Dispatching = new(true) })
-	w.join("member3")
-	w.heard("member3", metav1.ConditionTrue)
+	web := harness.Deployment("web", 6)
+	w.CreateAll(p, web)
+	w.RunsOn("web", map[string]int32{"member1": 3, "member2": 3})
+	w.ChangeObject(p, func() { p.Spec.Suspension.Dispatching = new(true) })
+	w.JoinCluster("member3")
+	w.SetAvailable("member3", metav1.ConditionTrue)
 	binding := &workv1alpha2.ResourceBinding{}
 	pass := func(check func() error) func() error {
 		return func() error {
@@ -152,16 +112,16 @@ func TestReplicasMoveByThemselves(t *testing.T) {
 		}
 	}
 	looks := 0
-	w.eventually("it has been looked at while it is suspended", pass(func() error {
+	w.Eventually("it has been looked at while it is suspended", pass(func() error {
 		if looks++; looks < 20 {
 			return errors.New("it has not")
 		}
 		return nil
 	}))
-	w.on("web", map[string]int32{"member1": 3, "member2": 3})
+	w.RunsOn("web", map[string]int32{"member1": 3, "member2": 3})
 
-	w.change(p, func() { p.Spec.Suspension.Dispatching = new(false) })
-	w.eventually("a replica has moved", pass(func() error {
+	w.ChangeObject(p, func() { p.Spec.Suspension.Dispatching = new(false) })
+	w.Eventually("a replica has moved", pass(func() error {
 		if rebalance.LastMove(binding.Annotations).Moves == 0 {
 			return fmt.Errorf("%v", binding.Spec.Clusters)
 		}
@@ -170,14 +130,14 @@ func TestReplicasMoveByThemselves(t *testing.T) {
 	if got := rebalance.LastMove(binding.Annotations); got.Moves != 1 || got.What != "1 replica moved: member1 3 -> 2, member3 0 -> 1, as there is room in member3; 1 more would move" {
 		t.Errorf("the binding says %+v", got)
 	}
-	w.eventually("another one has moved", pass(func() error {
+	w.Eventually("another one has moved", pass(func() error {
 		if len(binding.Spec.Clusters) != 3 || binding.Spec.Clusters[2].Replicas != 2 {
 			return fmt.Errorf("%v", binding.Spec.Clusters)
 		}
 		return nil
 	}))
-	w.on("web", map[string]int32{"member1": 2, "member2": 2, "member3": 2})
-	w.eventually("an event says so", func() error {
+	w.RunsOn("web", map[string]int32{"member1": 2, "member2": 2, "member3": 2})
+	w.Eventually("an event says so", func() error {
 		list := &eventsv1.EventList{}
 		if err := w.List(w.Context(), list, client.InNamespace(metav1.NamespaceDefault)); err != nil {
 			return err
@@ -188,5 +148,30 @@ func TestReplicasMoveByThemselves(t *testing.T) {
 			}
 		}
 		return errors.New("there is none")
+	})
+}
+
+// createRebalancer creates a rebalancer for Deployments.
+func createRebalancer(w harness.World, name string, ttl *int32, deployments ...string) *appsv1alpha1.WorkloadRebalancer {
+	w.Helper()
+	r := &appsv1alpha1.WorkloadRebalancer{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: appsv1alpha1.WorkloadRebalancerSpec{TTLSecondsAfterFinished: ttl}}
+	for _, each := range deployments {
+		r.Spec.Workloads = append(r.Spec.Workloads, appsv1alpha1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: metav1.NamespaceDefault, Name: each})
+	}
+	w.CreateAll(r)
+	return r
+}
+
+// isFinished waits until a rebalancer has.
+func isFinished(w harness.World, r *appsv1alpha1.WorkloadRebalancer) {
+	w.Helper()
+	w.Eventually("rebalancer "+r.Name+" has finished", func() error {
+		if err := w.Get(w.Context(), client.ObjectKeyFromObject(r), r); err != nil {
+			return err
+		}
+		if r.Status.FinishTime == nil || r.Status.ObservedGeneration != r.Generation {
+			return errors.New("it has not")
+		}
+		return nil
 	})
 }

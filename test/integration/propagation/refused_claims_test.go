@@ -6,8 +6,6 @@ package propagation
 import (
 	"encoding/json"
 	"encoding/pem"
-	"errors"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -19,11 +17,11 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/test/integration/propagation/harness"
 )
 
 // refusedClaims are ConfigMaps by the way in which the hub refuses their change: what it
@@ -131,30 +129,30 @@ func unknown(next http.RoundTripper) http.RoundTripper {
 // TestRefusedClaimsAreTold has the hub refuse the marks of a policy in all ways that there
 // are: each is told and counted, and tried again ever more seldom until it is let.
 func TestRefusedClaimsAreTold(t *testing.T) {
-	w := newHub(t, servers.Start)
-	w.join("member1")
+	w := harness.NewHub(t, servers)
+	w.JoinCluster("member1")
 	hook := &owners{T: t, asked: map[string]int{}}
 	server, closed := httptest.NewTLSServer(hook), httptest.NewTLSServer(hook)
 	defer server.Close()
 	closed.Close()
 	down := asksOwners("down", closed.URL, server, "['down']")
-	w.create(policyOfOwners()...)
-	w.create(asksOwners("owners", server.URL, server, "['denied', 'teamless', 'conflicting', 'broken']"), down)
+	w.CreateAll(policyOfOwners()...)
+	w.CreateAll(asksOwners("owners", server.URL, server, "['denied', 'teamless', 'conflicting', 'broken']"), down)
 	for name, refused := range refusedClaims {
-		w.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name, Labels: map[string]string{"refused": "yes"}}})
+		w.CreateAll(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name, Labels: map[string]string{"refused": "yes"}}})
 		if name != "unknown" { // which the API server itself lets
-			w.eventually(name+" may not be changed", func() error { return w.refusesChange(name, refused.says) })
+			w.Eventually(name+" may not be changed", func() error { return w.RefusesChange(name, refused.says) })
 		}
 	}
 	registry := prometheus.NewPedanticRegistry()
-	w.options.Metrics = registry
-	w.start(unknown)
+	w.Options.Metrics = registry
+	w.StartControllers(unknown)
 	p := &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "settings"}}
 	p.Spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: "v1", Kind: "ConfigMap", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"refused": "yes"}}}}
-	w.create(p)
+	w.CreateAll(p)
 	want := map[string]float64{"Other": 0}
 	for name, refused := range refusedClaims {
-		w.noted(name, "ApplyPolicyFailed", refused.says)
+		w.HasEventWith(name, "ApplyPolicyFailed", refused.says)
 		want[refused.reason]++
 	}
 	got := refusals(t, registry)
@@ -170,22 +168,12 @@ func TestRefusedClaimsAreTold(t *testing.T) {
 	if err := w.Delete(t.Context(), down); err != nil {
 		t.Fatal(err)
 	}
-	w.eventually("what is not refused any more is claimed", func() error {
+	w.Eventually("what is not refused any more is claimed", func() error {
 		return w.Get(t.Context(), client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: "down-configmap"}, &workv1alpha2.ResourceBinding{})
 	})
 	if often, denied := hook.often("conflicting"), hook.often("denied"); often > 2*denied+5 {
 		t.Errorf("what a webhook calls a conflict was tried %d times, and what it denies %d times", often, denied)
 	}
-}
-
-// refusesChange returns nil if the hub refuses a change of a ConfigMap with these words.
-func (w world) refusesChange(name, says string) error {
-	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name}}
-	err := w.Patch(w.Context(), object, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"trial":"yes"}}}`)), client.DryRunAll)
-	if err == nil || !strings.Contains(err.Error(), says) {
-		return fmt.Errorf("the hub says %w", errors.Join(err, errors.New("nothing of that")))
-	}
-	return nil
 }
 
 // refusals returns how many claims were refused, by reason.

@@ -5,8 +5,6 @@ package propagation
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,39 +16,40 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/test/integration/propagation/harness"
 )
 
 // TestNoClusterGetsTheCredentialsOfAnother sends all Secrets to all clusters, along with
 // what others refer to, by policies and by bindings that somebody has written. What is in
 // the namespace of a cluster stays on the hub.
 func TestNoClusterGetsTheCredentialsOfAnother(t *testing.T) {
-	w := newWorld(t, 2)
+	w := harness.NewWorld(t, servers, 2)
 	const asks, own = "asks", "member1"
-	needs := deployment("needs", 1)
+	needs := harness.Deployment("needs", 1)
 	needs.Namespace, needs.Spec.Template.Spec.ServiceAccountName = own, ""
 	needs.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "keys", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "keys"}}}}
-	theirs := policy("theirs", policyv1alpha1.Placement{})
+	theirs := harness.Policy("theirs", policyv1alpha1.Placement{})
 	theirs.Namespace, theirs.Spec.PropagateDeps = own, true
 	keys := secret(own, "keys")
-	w.create(
+	w.CreateAll(
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: asks}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}},
 		keys, secret(own, fleetv1alpha1.DefaultSecretName), secret("shop", fleetv1alpha1.DefaultSecretName), secret("shop", "shown"), secret(asks, "asked"),
 		needs, theirs, everywhere("secrets", "v1", "Secret"))
 	written := bound(keys)
 	written.Namespace, written.Spec.Clusters = own, []workv1alpha2.TargetCluster{{Name: "member2"}}
-	w.create(written)
+	w.CreateAll(written)
 
-	w.sentOf("Secret", "asks/asked", "shop/shown")
-	w.sentOf("Deployment")
+	w.SendsOf("Secret", "asks/asked", "shop/shown")
+	w.SendsOf("Deployment")
 
 	// A cluster asks, and is accepted, whose name is that of a namespace.
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: asks}}
-	w.create(cluster, secret(asks, "meanwhile"))
-	w.sentOf("Secret", "asks/asked", "asks/meanwhile", "shop/shown")
-	w.change(cluster, func() { cluster.Spec.HubAcceptsClient = true })
-	w.sentOf("Secret", "shop/shown")
+	w.CreateAll(cluster, secret(asks, "meanwhile"))
+	w.SendsOf("Secret", "asks/asked", "asks/meanwhile", "shop/shown")
+	w.ChangeObject(cluster, func() { cluster.Spec.HubAcceptsClient = true })
+	w.SendsOf("Secret", "shop/shown")
 	asked := secret(asks, "asked")
-	w.eventually("the object has no marks of a policy", func() error {
+	w.Eventually("the object has no marks of a policy", func() error {
 		if err := w.Get(t.Context(), client.ObjectKeyFromObject(asked), asked); err != nil {
 			return err
 		}
@@ -59,18 +58,18 @@ func TestNoClusterGetsTheCredentialsOfAnother(t *testing.T) {
 		}
 		return nil
 	})
-	w.create(secret(asks, "later"), secret("shop", "last"))
-	w.sentOf("Secret", "shop/last", "shop/shown")
+	w.CreateAll(secret(asks, "later"), secret("shop", "last"))
+	w.SendsOf("Secret", "shop/last", "shop/shown")
 }
 
 // TestRolesOfKubernetesStay sends all roles. Those that each cluster has from Kubernetes
 // are not among them, and the policy is told so.
 func TestRolesOfKubernetesStay(t *testing.T) {
-	w := newWorld(t, 1)
+	w := harness.NewWorld(t, servers, 1)
 	boots := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "boots", Labels: map[string]string{"kubernetes.io/bootstrapping": "rbac-defaults"}}}
-	w.create(everywhere("roles", "rbac.authorization.k8s.io/v1", "ClusterRole"), boots,
+	w.CreateAll(everywhere("roles", "rbac.authorization.k8s.io/v1", "ClusterRole"), boots,
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "shop"}})
-	w.sentOf("ClusterRole", "/shop")
+	w.SendsOf("ClusterRole", "/shop")
 }
 
 // TestNoRoleOfAMemberIsTakenOver sends all roles, and overwrites what members have: only a role
@@ -79,7 +78,7 @@ func TestRolesOfKubernetesStay(t *testing.T) {
 // the templates go.
 func TestNoRoleOfAMemberIsTakenOver(t *testing.T) {
 	t.Parallel()
-	w := newWorldOfMembers(t, 1)
+	w := harness.NewWorldOfMembers(t, servers, 1)
 	role := func(name, verb string, labels map[string]string) *rbacv1.ClusterRole {
 		return &rbacv1.ClusterRole{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
@@ -92,18 +91,18 @@ func TestNoRoleOfAMemberIsTakenOver(t *testing.T) {
 	p.Finalizers = []string{policyv1alpha1.FinalizerClusterPropagationPolicy}
 	p.Spec.ConflictResolution = policyv1alpha1.ConflictOverwrite
 	templates := []*rbacv1.ClusterRole{role("shop", "get", nil), role("system:shop", "get", nil), role("boots", "get", boots)}
-	of := w.members["member1"]
+	of := w.Members["member1"]
 	for _, name := range []string{"mine", "shop", "system:shop", "boots"} {
 		if err := of.Create(t.Context(), role(name, "list", nil)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	w.create(templates[0], templates[1], templates[2])
-	before := of.roles(w)
-	w.create(p)
-	w.start()
-	w.eventually("shop is taken over", func() error {
-		shop := of.roles(w)["shop"]
+	w.CreateAll(templates[0], templates[1], templates[2])
+	before := of.ClusterRoles(w)
+	w.CreateAll(p)
+	w.StartControllers()
+	w.Eventually("shop is taken over", func() error {
+		shop := of.ClusterRoles(w)["shop"]
 		if shop.Labels[workv1alpha2.LabelManaged] != "true" || shop.Rules[0].Verbs[0] != "get" {
 			return fmt.Errorf("it is %+v", shop)
 		}
@@ -111,7 +110,7 @@ func TestNoRoleOfAMemberIsTakenOver(t *testing.T) {
 	})
 	stay := func(when string) {
 		t.Helper()
-		after := of.roles(w)
+		after := of.ClusterRoles(w)
 		for name, was := range before {
 			if is := after[name]; name != "shop" && (is.UID != was.UID || is.ResourceVersion != was.ResourceVersion) {
 				t.Errorf("%s: role %s was %+v, and is %+v", when, name, was, is)
@@ -120,16 +119,16 @@ func TestNoRoleOfAMemberIsTakenOver(t *testing.T) {
 	}
 	stay("it is overwritten")
 
-	shop := of.roles(w)["shop"]
+	shop := of.ClusterRoles(w)["shop"]
 	if err := w.Delete(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	w.gone(p)
+	w.IsGone(p)
 	stay("the policy is gone")
 	// What is sent later arrives after what could have been done for that.
-	w.change(templates[0], func() { templates[0].Rules[0].Verbs = []string{"watch"} })
-	w.eventually("shop is still sent", func() error {
-		if is := of.roles(w)["shop"]; is.UID != shop.UID || len(is.Rules) == 0 || is.Rules[0].Verbs[0] != "watch" {
+	w.ChangeObject(templates[0], func() { templates[0].Rules[0].Verbs = []string{"watch"} })
+	w.Eventually("shop is still sent", func() error {
+		if is := of.ClusterRoles(w)["shop"]; is.UID != shop.UID || len(is.Rules) == 0 || is.Rules[0].Verbs[0] != "watch" {
 			return fmt.Errorf("it is %+v", is)
 		}
 		return nil
@@ -139,22 +138,8 @@ func TestNoRoleOfAMemberIsTakenOver(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w.gone(&workv1alpha2.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{Name: "shop-clusterrole"}})
+	w.IsGone(&workv1alpha2.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{Name: "shop-clusterrole"}})
 	stay("the templates are gone")
-}
-
-// roles returns the ClusterRoles of a member.
-func (m *member) roles(w world) map[string]rbacv1.ClusterRole {
-	w.Helper()
-	list := &rbacv1.ClusterRoleList{}
-	if err := m.List(w.Context(), list); err != nil {
-		w.Fatal(err)
-	}
-	all := map[string]rbacv1.ClusterRole{}
-	for _, role := range list.Items {
-		all[role.Name] = role
-	}
-	return all
 }
 
 func secret(namespace, name string) *corev1.Secret {
@@ -166,25 +151,4 @@ func everywhere(name, apiVersion, kind string) *policyv1alpha1.ClusterPropagatio
 	return &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: policyv1alpha1.PropagationSpec{
 		ResourceSelectors: []policyv1alpha1.ResourceSelector{{APIVersion: apiVersion, Kind: kind}},
 	}}
-}
-
-// sentOf waits until these are the objects of a kind that member1 and member2 are sent
-// together, as NAMESPACE/NAME in this order.
-func (w world) sentOf(kind string, want ...string) {
-	w.Helper()
-	w.eventually(fmt.Sprintf("of kind %s clusters are sent %v", kind, want), func() error {
-		var got []string
-		for _, cluster := range []string{"member1", "member2"} {
-			for _, work := range w.worksOf(cluster) {
-				if object := w.object(&work); object.GetKind() == kind {
-					got = append(got, object.GetNamespace()+"/"+object.GetName())
-				}
-			}
-		}
-		slices.Sort(got)
-		if got = slices.Compact(got); !slices.Equal(got, want) {
-			return fmt.Errorf("they are sent [%s]", strings.Join(got, " "))
-		}
-		return nil
-	})
 }

@@ -15,26 +15,27 @@ import (
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/test/integration/propagation/harness"
 )
 
 // TestRolesOfAnyNameAreSent sends Roles whose names no other object may have, and some that
 // differ only in what the names of bindings cannot show.
 func TestRolesOfAnyNameAreSent(t *testing.T) {
 	t.Parallel()
-	w := newWorldOfMembers(t, 1)
+	w := harness.NewWorldOfMembers(t, servers, 1)
 	names := []string{
 		"team::viewer", "Ops_View", "jane@example.com-view", "ops:a..b", "-lead", "Foo", "foo",
 		"FOO", "a:b", "a.b", "sys:x:", "with space",
 	}
-	p := policy("roles", policyv1alpha1.Placement{})
+	p := harness.Policy("roles", policyv1alpha1.Placement{})
 	p.Spec.ResourceSelectors = nil
 	for _, name := range names {
-		w.create(&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name}, Rules: reads("pods")})
+		w.CreateAll(&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name}, Rules: reads("pods")})
 		p.Spec.ResourceSelectors = append(p.Spec.ResourceSelectors, policyv1alpha1.ResourceSelector{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role", Name: name})
 	}
-	w.create(p)
-	w.start()
-	w.hasRoles(names...)
+	w.CreateAll(p)
+	w.StartControllers()
+	w.HasRoles(names...)
 
 	bindings := &workv1alpha2.ResourceBindingList{}
 	if err := w.List(t.Context(), bindings, client.InNamespace(metav1.NamespaceDefault)); err != nil || len(bindings.Items) != len(names) {
@@ -48,17 +49,17 @@ func TestRolesOfAnyNameAreSent(t *testing.T) {
 	// A change and an end concern one of them.
 	for _, name := range []string{"foo", "team::viewer"} {
 		role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name}}
-		w.change(role, func() { role.Rules = reads("secrets") })
+		w.ChangeObject(role, func() { role.Rules = reads("secrets") })
 	}
 	if err := w.Delete(t.Context(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "Foo"}}); err != nil {
 		t.Fatal(err)
 	}
 	names = slices.DeleteFunc(names, func(name string) bool { return name == "Foo" })
-	w.hasRoles(names...)
-	w.eventually("the changes are in the member", func() error {
+	w.HasRoles(names...)
+	w.Eventually("the changes are in the member", func() error {
 		for _, name := range names {
 			role := &rbacv1.Role{}
-			if err := w.members["member1"].Get(t.Context(), client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: name}, role); err != nil {
+			if err := w.Members["member1"].Get(t.Context(), client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: name}, role); err != nil {
 				return err
 			}
 			changed := name == "foo" || name == "team::viewer"
@@ -72,24 +73,4 @@ func TestRolesOfAnyNameAreSent(t *testing.T) {
 
 func reads(resource string) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{resource}, Verbs: []string{"get"}}}
-}
-
-// hasRoles waits until the member has exactly these Roles.
-func (w world) hasRoles(want ...string) {
-	w.Helper()
-	slices.Sort(want)
-	w.eventually(fmt.Sprintf("the member has the Roles %q", want), func() error {
-		list := &rbacv1.RoleList{}
-		if err := w.members["member1"].List(w.Context(), list, client.InNamespace(metav1.NamespaceDefault), client.HasLabels{workv1.LabelManaged}); err != nil {
-			return err
-		}
-		var got []string
-		for i := range list.Items {
-			got = append(got, list.Items[i].Name)
-		}
-		if slices.Sort(got); !slices.Equal(got, want) {
-			return fmt.Errorf("it has %q", got)
-		}
-		return nil
-	})
 }

@@ -4,7 +4,6 @@
 package propagation
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -18,8 +17,8 @@ import (
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
-	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/testing/env"
+	"github.com/capstan-io/capstan/test/integration/propagation/harness"
 )
 
 // unprivileged is a round tripper that lets nobody change a ClusterRole, as the API
@@ -44,7 +43,7 @@ func refusal(request *http.Request, code int, reason metav1.StatusReason, messag
 
 // TestRolesThatCannotBeMarked are sent all the same, and hold up no policy that goes.
 func TestRolesThatCannotBeMarked(t *testing.T) {
-	w := newWorld(t, 1, unprivileged)
+	w := harness.NewWorld(t, servers, 1, unprivileged)
 	p := &policyv1alpha1.ClusterPropagationPolicy{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "roles", Labels: map[string]string{policyv1alpha1.LabelClusterPropagationPolicyID: "id-of-roles"},
@@ -56,27 +55,27 @@ func TestRolesThatCannotBeMarked(t *testing.T) {
 	}
 	// Who made it says himself which policy it is of.
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "viewer", Labels: map[string]string{policyv1alpha1.LabelClusterPropagationPolicyID: "id-of-roles"}}}
-	w.create(role, p)
+	w.CreateAll(role, p)
 	binding := &workv1alpha2.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{Name: "viewer-clusterrole"}}
-	w.eventually("the role is bound", func() error { return w.Get(w.Context(), client.ObjectKeyFromObject(binding), binding) })
+	w.Eventually("the role is bound", func() error { return w.Get(w.Context(), client.ObjectKeyFromObject(binding), binding) })
 	if err := w.Delete(w.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	w.gone(p)
+	w.IsGone(p)
 	if err := w.Get(w.Context(), client.ObjectKeyFromObject(binding), binding); err != nil || binding.Labels[policyv1alpha1.LabelClusterPropagationPolicyID] != "" {
 		t.Errorf("the binding stays, and nobody claims it: %v, labels %v", err, binding.Labels)
 	}
 	if err := w.Delete(w.Context(), role); err != nil {
 		t.Fatal(err)
 	}
-	w.gone(binding)
+	w.IsGone(binding)
 }
 
 // TestABindingOfARoleThatIsNotThereIsSent lets the controller change bindings of roles, and
 // give nobody a role: then the API server looks for the role.
 func TestABindingOfARoleThatIsNotThereIsSent(t *testing.T) {
 	const account = "changes-bindings"
-	w := newWorld(t, 1, func(next http.RoundTripper) http.RoundTripper {
+	w := harness.NewWorld(t, servers, 1, func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(request *http.Request) (*http.Response, error) {
 			if request.Method == http.MethodPatch && strings.Contains(request.URL.Path, "/rolebindings/") {
 				request = request.Clone(request.Context())
@@ -89,11 +88,11 @@ func TestABindingOfARoleThatIsNotThereIsSent(t *testing.T) {
 	change := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: account}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"rolebindings"}, Verbs: []string{"get", "patch"}},
 	}}
-	w.create(change, &rbacv1.ClusterRoleBinding{
+	w.CreateAll(change, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: account}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: account},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: account}},
 	})
-	env.WaitAllowed(w.Context(), w.T, w.config, authorizationv1.SubjectAccessReviewSpec{User: account}, "default", change.Rules[0], true)
+	env.WaitAllowed(w.Context(), w.TB, w.Config, authorizationv1.SubjectAccessReviewSpec{User: account}, "default", change.Rules[0], true)
 	readers := &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "readers"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "of-the-members"},
@@ -101,36 +100,18 @@ func TestABindingOfARoleThatIsNotThereIsSent(t *testing.T) {
 	}
 	p := &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "readers"}}
 	p.Spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "RoleBinding", Name: "readers"}}
-	w.create(readers, p)
+	w.CreateAll(readers, p)
 	binding := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "readers-rolebinding"}}
-	w.eventually("the binding of the role is bound", func() error { return w.Get(w.Context(), client.ObjectKeyFromObject(binding), binding) })
+	w.Eventually("the binding of the role is bound", func() error { return w.Get(w.Context(), client.ObjectKeyFromObject(binding), binding) })
 
 	// A role that comes later changes nothing of what was sent.
-	w.works(1)
-	stands := func() string { return w.standing(binding) }
-	w.quiet(stands)
+	w.HasWorks(1)
+	stands := func() string { return w.StandingOf(binding) }
+	w.BecomesQuiet(stands)
 	before := stands()
-	w.create(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: readers.RoleRef.Name}})
-	w.reconciled(func() {})
+	w.CreateAll(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: readers.RoleRef.Name}})
+	w.AwaitPasses(func() {})
 	if after := stands(); before != after {
 		t.Errorf("with the role, %s became %s", before, after)
 	}
-}
-
-// standing is in which versions a binding and its works are. Of works it is what they say,
-// as they are also marked.
-func (w world) standing(binding *workv1alpha2.ResourceBinding) string {
-	w.Helper()
-	works := &workv1.ManifestWorkList{}
-	if err := errors.Join(
-		w.Get(w.Context(), client.ObjectKeyFromObject(binding), binding),
-		w.List(w.Context(), works, client.MatchingLabels{workv1alpha2.LabelResourceBindingID: binding.Labels[workv1alpha2.LabelResourceBindingID]}),
-	); err != nil {
-		w.Fatal(err)
-	}
-	standing := fmt.Sprintf("binding %d at %s", binding.Generation, binding.ResourceVersion)
-	for i := range works.Items {
-		standing += fmt.Sprintf(", work %s %d with %d conditions", works.Items[i].UID, works.Items[i].Generation, len(works.Items[i].Status.Conditions))
-	}
-	return standing
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	"github.com/capstan-io/capstan/test/integration/propagation/harness"
 )
 
 // service returns a Service of namespace default with a port.
@@ -26,7 +27,7 @@ func service(name string, kind corev1.ServiceType, nodePort int32) *corev1.Servi
 
 // servicesPolicy sends the Services of namespace default with a label to all clusters.
 func servicesPolicy() *policyv1alpha1.PropagationPolicy {
-	p := policy("services", policyv1alpha1.Placement{})
+	p := harness.Policy("services", policyv1alpha1.Placement{})
 	p.Spec.ResourceSelectors = nil
 	for _, name := range []string{"node", "written", "balancer"} {
 		p.Spec.ResourceSelectors = append(p.Spec.ResourceSelectors, policyv1alpha1.ResourceSelector{APIVersion: "v1", Kind: "Service", Name: name})
@@ -38,21 +39,21 @@ func servicesPolicy() *policyv1alpha1.PropagationPolicy {
 // member before the Services arrive there.
 func TestMembersAllocateTheNumbersOfServices(t *testing.T) {
 	t.Parallel()
-	w := newWorldOfMembers(t, 1)
+	w := harness.NewWorldOfMembers(t, servers, 1)
 	node, written, balancer := service("node", corev1.ServiceTypeNodePort, 0), service("written", corev1.ServiceTypeNodePort, 30111), service("balancer", corev1.ServiceTypeLoadBalancer, 0)
 	balancer.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
-	w.create(node, written, balancer)
-	m := w.members["member1"]
+	w.CreateAll(node, written, balancer)
+	m := w.Members["member1"]
 	for i, taken := range []int32{node.Spec.Ports[0].NodePort, balancer.Spec.Ports[0].NodePort, balancer.Spec.HealthCheckNodePort} {
 		if err := m.Create(t.Context(), service(fmt.Sprintf("taken%d", i), corev1.ServiceTypeNodePort, taken)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	w.create(servicesPolicy())
-	w.start()
+	w.CreateAll(servicesPolicy())
+	w.StartControllers()
 	at := func(of *corev1.Service) *corev1.Service {
 		got := &corev1.Service{}
-		w.eventually(of.Name+" is in the member", func() error { return m.Get(t.Context(), client.ObjectKeyFromObject(of), got) })
+		w.Eventually(of.Name+" is in the member", func() error { return m.Get(t.Context(), client.ObjectKeyFromObject(of), got) })
 		return got
 	}
 	own := at(node).Spec.Ports[0].NodePort
@@ -67,9 +68,9 @@ func TestMembersAllocateTheNumbersOfServices(t *testing.T) {
 	}
 
 	// A change keeps what the member allocated, and a number that the user writes is sent.
-	w.change(node, func() { node.Spec.Selector = map[string]string{"app": "changed"} })
-	w.change(balancer, func() { balancer.Spec.Ports[0].NodePort = 30222 })
-	w.eventually("the changes are in the member", func() error {
+	w.ChangeObject(node, func() { node.Spec.Selector = map[string]string{"app": "changed"} })
+	w.ChangeObject(balancer, func() { balancer.Spec.Ports[0].NodePort = 30222 })
+	w.Eventually("the changes are in the member", func() error {
 		if is := at(node).Spec; is.Selector["app"] != "changed" || is.Ports[0].NodePort != own {
 			return fmt.Errorf("node is %+v, and was given %d", is, own)
 		}

@@ -5,12 +5,9 @@ package propagation
 
 import (
 	"errors"
-	"fmt"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,34 +15,35 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/test/integration/propagation/harness"
 )
 
 // TestSharedHub: on a hub that is an ordinary cluster, a policy sends a Deployment
 // only from a namespace that asks for it, and its status is left to the hub's own
 // controllers.
 func TestSharedHub(t *testing.T) {
-	w := newWorld(t, 1)
-	w.stop()
+	w := harness.NewWorld(t, servers, 1)
+	w.StopControllers()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node1"}}
-	w.create(node)
+	w.CreateAll(node)
 	defer func() {
 		if err := w.Delete(t.Context(), node); err != nil {
 			t.Error(err)
 		}
 	}()
-	w.start()
+	w.StartControllers()
 	shop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shared-shop"}}
-	web, p := deployment("web", 2), policy("web", policyv1alpha1.Placement{})
+	web, p := harness.Deployment("web", 2), harness.Policy("web", policyv1alpha1.Placement{})
 	web.Namespace, p.Namespace = shop.Name, shop.Name
-	w.create(shop, web, p)
-	w.told(shop.Name, "ApplyPolicyFailed", `label namespace "shared-shop" fleet.capstan.io/templates=true`)
+	w.CreateAll(shop, web, p)
+	w.NamespaceHasEvent(shop.Name, "ApplyPolicyFailed", `label namespace "shared-shop" fleet.capstan.io/templates=true`)
 	name, binding := client.ObjectKey{Namespace: shop.Name, Name: "web-deployment"}, &workv1alpha2.ResourceBinding{}
 	if err := w.Get(t.Context(), name, binding); !apierrors.IsNotFound(err) {
 		t.Fatalf("it was sent all the same: %v", err)
 	}
 
-	w.change(shop, func() { shop.Labels[fleetv1alpha1.LabelTemplates] = "true" })
-	w.eventually("the cluster has it", func() error {
+	w.ChangeObject(shop, func() { shop.Labels[fleetv1alpha1.LabelTemplates] = "true" })
+	w.Eventually("the cluster has it", func() error {
 		err := w.Get(t.Context(), name, binding)
 		if items := binding.Status.AggregatedStatus; err == nil && (len(items) != 1 || !items[0].Applied) {
 			return errors.New("it is not applied")
@@ -59,8 +57,8 @@ func TestSharedHub(t *testing.T) {
 		t.Errorf("the status that the hub's own controller writes was written: %+v", web.Status)
 	}
 
-	w.change(shop, func() { delete(shop.Labels, fleetv1alpha1.LabelTemplates) })
-	w.eventually("it is let go", func() error {
+	w.ChangeObject(shop, func() { delete(shop.Labels, fleetv1alpha1.LabelTemplates) })
+	w.Eventually("it is let go", func() error {
 		if err := w.Get(t.Context(), client.ObjectKeyFromObject(web), web); err != nil {
 			return err
 		}
@@ -72,21 +70,4 @@ func TestSharedHub(t *testing.T) {
 	if err := w.Get(t.Context(), name, binding); err != nil || len(binding.Spec.Clusters) != 1 {
 		t.Errorf("what runs in the cluster does not stay: %v, %v", binding.Spec.Clusters, err)
 	}
-}
-
-// told waits for an event in a namespace.
-func (w world) told(namespace, reason, note string) {
-	w.Helper()
-	w.eventually(fmt.Sprintf("an event %s says %q", reason, note), func() error {
-		events := &eventsv1.EventList{}
-		if err := w.List(w.Context(), events, client.InNamespace(namespace)); err != nil {
-			return err
-		}
-		for _, e := range events.Items {
-			if e.Reason == reason && strings.Contains(e.Note, note) {
-				return nil
-			}
-		}
-		return errors.New("none does")
-	})
 }

@@ -4,9 +4,7 @@
 package propagation
 
 import (
-	"context"
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -22,6 +20,7 @@ import (
 	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/test/integration/propagation/harness"
 )
 
 // interpreter is a webhook that says of ConfigMaps what the scripts of
@@ -79,27 +78,6 @@ func (i *interpreter) answer(of *configv1alpha1.ResourceInterpreterRequest) *con
 	return answer
 }
 
-// webhooks makes a configuration with webhooks at the server, each for operations of
-// one kind, that goes with the test.
-func (w world) webhooks(name string, server *httptest.Server, rules ...configv1alpha1.RuleWithOperations) *configv1alpha1.ResourceInterpreterWebhookConfiguration {
-	w.Helper()
-	c := &configv1alpha1.ResourceInterpreterWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	for i, rule := range rules {
-		c.Webhooks = append(c.Webhooks, configv1alpha1.ResourceInterpreterWebhook{
-			Name: fmt.Sprintf("webhook-%d.example.com", i), InterpreterContextVersions: []string{"v1alpha1"},
-			ClientConfig: configv1alpha1.WebhookClientConfig{URL: &server.URL, CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})},
-			Rules:        []configv1alpha1.RuleWithOperations{rule},
-		})
-	}
-	w.create(c)
-	w.Cleanup(func() {
-		if err := w.Delete(context.WithoutCancel(w.Context()), c); client.IgnoreNotFound(err) != nil {
-			w.Error(err)
-		}
-	})
-	return c
-}
-
 func operationsOf(group, kind string, operations ...configv1alpha1.InterpreterOperation) configv1alpha1.RuleWithOperations {
 	return configv1alpha1.RuleWithOperations{Operations: operations, Rule: configv1alpha1.Rule{APIGroups: []string{group}, APIVersions: []string{"v1"}, Kinds: []string{kind}}}
 }
@@ -107,33 +85,33 @@ func operationsOf(group, kind string, operations ...configv1alpha1.InterpreterOp
 // TestWebhooksSayWhatAKindMeans divides ConfigMaps, which have no replicas but by a
 // webhook that is away at first.
 func TestWebhooksSayWhatAKindMeans(t *testing.T) {
-	w := newWorld(t, 2)
+	w := harness.NewWorld(t, servers, 2)
 	answers := &interpreter{T: t}
 	answers.away.Store(true)
 	server := httptest.NewTLSServer(answers)
 	defer server.Close()
-	w.webhooks("workers", server, operationsOf("", "ConfigMap",
+	w.ServeWebhooks("workers", server, operationsOf("", "ConfigMap",
 		configv1alpha1.InterpreterOperationInterpretReplica, configv1alpha1.InterpreterOperationReviseReplica, configv1alpha1.InterpreterOperationInterpretDependency))
-	placed := policy("workers", policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
+	placed := harness.Policy("workers", policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
 		ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided, ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceWeighted,
 	}})
 	placed.Spec.ResourceSelectors[0] = policyv1alpha1.ResourceSelector{APIVersion: "v1", Kind: "ConfigMap", Name: "workers"}
 	placed.Spec.PropagateDeps = true
 	workers := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "workers"}, Data: map[string]string{"workers": "4", "key": "token"}}
-	w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "token"}}, workers, placed)
-	w.told(metav1.NamespaceDefault, "ApplyPolicyFailed",
+	w.CreateAll(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "token"}}, workers, placed)
+	w.NamespaceHasEvent(metav1.NamespaceDefault, "ApplyPolicyFailed",
 		`webhook "webhook-0.example.com" of ResourceInterpreterWebhookConfiguration "workers", InterpretReplica of ConfigMap "default/workers": it answers with status 503, want 200. Check the path`)
 
 	// Other kinds go on, and nothing on the hub tells when the webhook is back.
-	web := policy("web", policyv1alpha1.Placement{})
-	w.create(deployment("web", 2), web)
-	w.on("web", map[string]int32{"member1": 2, "member2": 2})
+	web := harness.Policy("web", policyv1alpha1.Placement{})
+	w.CreateAll(harness.Deployment("web", 2), web)
+	w.RunsOn("web", map[string]int32{"member1": 2, "member2": 2})
 	answers.away.Store(false)
-	w.workersAre(map[string]string{"member1": "2", "member2": "2"})
-	w.sentAre("Secret", "member1/token", "member2/token")
+	w.SendsWorkers(map[string]string{"member1": "2", "member2": "2"})
+	w.SendsObjects("Secret", "member1/token", "member2/token")
 
 	// A webhook for another kind changes nothing of this one.
-	w.eventually("all clusters have it", func() error {
+	w.Eventually("all clusters have it", func() error {
 		b := &workv1alpha2.ResourceBinding{}
 		if err := w.Get(w.Context(), client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: "workers-configmap"}, b); err != nil {
 			return err
@@ -143,32 +121,32 @@ func TestWebhooksSayWhatAKindMeans(t *testing.T) {
 		}
 		return nil
 	})
-	before := w.versions("workers-configmap")
-	w.webhooks("sums", server, operationsOf("apps", "*", configv1alpha1.InterpreterOperationAggregateStatus))
-	w.counts(12)
-	if after := w.versions("workers-configmap"); after != before {
+	before := w.VersionsOf("workers-configmap")
+	w.ServeWebhooks("sums", server, operationsOf("apps", "*", configv1alpha1.InterpreterOperationAggregateStatus))
+	w.ScriptCounts(12)
+	if after := w.VersionsOf("workers-configmap"); after != before {
 		t.Errorf("what did not change was written: %s, before %s", after, before)
 	}
 
 	// What a script says goes before what a webhook says.
-	script := w.scripts("more", "v1", "ConfigMap", configv1alpha1.CustomizationRules{ReplicaResource: rule("function GetReplicas(obj)\n return 8\nend")})
-	w.workersAre(map[string]string{"member1": "4", "member2": "4"})
+	script := w.CustomizeKind("more", "v1", "ConfigMap", configv1alpha1.CustomizationRules{ReplicaResource: rule("function GetReplicas(obj)\n return 8\nend")})
+	w.SendsWorkers(map[string]string{"member1": "4", "member2": "4"})
 	if err := w.Delete(t.Context(), script); err != nil {
 		t.Fatal(err)
 	}
-	w.workersAre(map[string]string{"member1": "2", "member2": "2"})
+	w.SendsWorkers(map[string]string{"member1": "2", "member2": "2"})
 
 	// What it declines to say is told in its words.
-	w.change(workers, func() { workers.Data["workers"] = "many" })
-	w.told(metav1.NamespaceDefault, "ApplyPolicyFailed", "it says: workers is no number")
-	w.workersAre(map[string]string{"member1": "2", "member2": "2"})
+	w.ChangeObject(workers, func() { workers.Data["workers"] = "many" })
+	w.NamespaceHasEvent(metav1.NamespaceDefault, "ApplyPolicyFailed", "it says: workers is no number")
+	w.SendsWorkers(map[string]string{"member1": "2", "member2": "2"})
 }
 
 // TestWebhooksSayWhichPartsAnObjectHas asks for components, behind their gate.
 func TestWebhooksSayWhichPartsAnObjectHas(t *testing.T) {
-	w := newWorld(t, 1)
-	(*w.ended)()
-	w.options.Gates = gates(t, "MultiplePodTemplatesScheduling=true")
+	w := harness.NewWorld(t, servers, 1)
+	(*w.Ended)()
+	w.Options.Gates = harness.Gates(t, "MultiplePodTemplatesScheduling=true")
 	server := httptest.NewTLSServer(http.HandlerFunc(func(writer http.ResponseWriter, r *http.Request) {
 		question := configv1alpha1.ResourceInterpreterContext{}
 		if err := json.NewDecoder(r.Body).Decode(&question); err != nil {
@@ -179,12 +157,12 @@ func TestWebhooksSayWhichPartsAnObjectHas(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	w.webhooks("parts", server, operationsOf("", "ConfigMap", configv1alpha1.InterpreterOperationInterpretComponent))
-	w.start()
-	placed := policy("parts", policyv1alpha1.Placement{})
+	w.ServeWebhooks("parts", server, operationsOf("", "ConfigMap", configv1alpha1.InterpreterOperationInterpretComponent))
+	w.StartControllers()
+	placed := harness.Policy("parts", policyv1alpha1.Placement{})
 	placed.Spec.ResourceSelectors[0] = policyv1alpha1.ResourceSelector{APIVersion: "v1", Kind: "ConfigMap", Name: "parts"}
-	w.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "parts"}}, placed)
-	w.eventually("the binding has the parts", func() error {
+	w.CreateAll(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "parts"}}, placed)
+	w.Eventually("the binding has the parts", func() error {
 		b := &workv1alpha2.ResourceBinding{}
 		if err := w.Get(t.Context(), client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: "parts-configmap"}, b); err != nil {
 			return err

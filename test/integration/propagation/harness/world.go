@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package propagation
+package harness
 
 import (
 	"context"
@@ -43,46 +43,57 @@ import (
 	"github.com/capstan-io/capstan/internal/kube/selfconflict"
 	"github.com/capstan-io/capstan/internal/manifestwork/feedback"
 	"github.com/capstan-io/capstan/internal/server/features"
+	"github.com/capstan-io/capstan/internal/testing/env"
 	"github.com/capstan-io/capstan/internal/testing/passes"
 )
 
 // patience only decides how long a failure takes.
 const patience = 3 * time.Minute
 
-// world is a hub with the controllers of propagation, and agents.
-type world struct {
-	*testing.T
+// World is a hub with the controllers of propagation, and agents.
+type World struct {
+	testing.TB
 	client.WithWatch
-	environment *envtest.Environment
-	config      *rest.Config
-	options     *propagation.SetupOptions // of the controllers that are started next
-	ended       *func()                   // stops the controllers
-	limits      *selfconflict.Limits      // of their writes
-	running     *[]*passes.Passes         // of the controllers that run
-	members     map[string]*member        // those clusters that are API servers; agents of others are faked
+	servers     *env.Servers // that hub and members are
+	Environment *envtest.Environment
+	Config      *rest.Config
+	Options     *propagation.SetupOptions // of the controllers that are started next
+	Ended       *func()                   // stops the controllers
+	Limits      *selfconflict.Limits      // of their writes
+	Running     *[]*passes.Passes         // of the controllers that run
+	Members     map[string]*Member        // those clusters that are API servers; agents of others are faked
 }
 
 // definitions are the kinds of the hub.
 const definitions = "../../../config/crd"
 
-// newWorld starts a hub with so many clusters, named member1 and on, and an agent
+// NewWorld starts a hub with so many clusters, named member1 and on, and an agent
 // for each. The wrappers are about the requests of the controllers.
-func newWorld(t *testing.T, members int, wrappers ...transport.WrapperFunc) world {
+func NewWorld(t testing.TB, servers *env.Servers, members int, wrappers ...transport.WrapperFunc) World {
 	t.Helper()
-	w := newHub(t, servers.Start)
+	w := NewHub(t, servers)
 	for i := range members {
-		w.join(fmt.Sprintf("member%d", i+1))
+		w.JoinCluster(fmt.Sprintf("member%d", i+1))
 	}
-	w.start(wrappers...)
+	w.StartControllers(wrappers...)
 	return w
 }
 
-// newHub returns a world without clusters, whose controllers do not run.
-func newHub(t *testing.T, startServer func(testing.TB, ...func(*envtest.Environment)) (*envtest.Environment, *rest.Config)) world {
+// NewHub returns a world without clusters, whose controllers do not run.
+func NewHub(t testing.TB, servers *env.Servers) World {
+	t.Helper()
+	return NewHubOn(t, servers, servers.Start)
+}
+
+// serverStart starts an API server as env.Start does.
+type serverStart func(testing.TB, ...func(*envtest.Environment)) (*envtest.Environment, *rest.Config)
+
+// NewHubOn returns a world as newHub does, whose hub is started otherwise.
+func NewHubOn(t testing.TB, servers *env.Servers, start serverStart) World {
 	t.Helper()
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
-	environment, config := startServer(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{definitions} })
+	environment, config := start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{definitions} })
 	scheme, err := propagation.NewPropagationScheme()
 	if err != nil {
 		t.Fatal(err)
@@ -94,18 +105,18 @@ func newHub(t *testing.T, startServer func(testing.TB, ...func(*envtest.Environm
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := world{
-		T: t, WithWatch: c, environment: environment, config: config, options: &propagation.SetupOptions{
-			Gates: gates(t), Guard: dial.AddressGuard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, // where tests serve webhooks
-		}, limits: &selfconflict.Limits{},
-		ended: new(func() {}), running: &[]*passes.Passes{}, members: map[string]*member{},
+	w := World{
+		TB: t, WithWatch: c, servers: servers, Environment: environment, Config: config, Options: &propagation.SetupOptions{
+			Gates: Gates(t), Guard: dial.AddressGuard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, // where tests serve webhooks
+		}, Limits: &selfconflict.Limits{},
+		Ended: new(func() {}), Running: &[]*passes.Passes{}, Members: map[string]*Member{},
 	}
-	t.Cleanup(w.stop)
+	t.Cleanup(w.StopControllers)
 	return w
 }
 
-// gates returns the feature gates of the controllers, changed from their defaults.
-func gates(t *testing.T, changed ...string) features.GateSet {
+// Gates returns the feature gates of the controllers, changed from their defaults.
+func Gates(t testing.TB, changed ...string) features.GateSet {
 	t.Helper()
 	set, err := features.ParseFlags(features.HubPlacement, changed)
 	if err != nil {
@@ -114,36 +125,36 @@ func gates(t *testing.T, changed ...string) features.GateSet {
 	return set
 }
 
-// join adds a cluster, and starts its agent, which is faked.
-func (w world) join(name string) {
+// JoinCluster adds a cluster, and starts its agent, which is faked.
+func (w World) JoinCluster(name string) {
 	w.Helper()
-	w.accept(name)
-	go w.agent(w.Context(), name)
+	w.AcceptCluster(name)
+	go w.Agent(w.Context(), name)
 }
 
-// accept adds a cluster.
-func (w world) accept(name string) {
+// AcceptCluster adds a cluster.
+func (w World) AcceptCluster(name string) {
 	w.Helper()
-	w.create(
+	w.CreateAll(
 		&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"name": name}}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}},
 		&fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: name}},
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{clusterv1.LabelClusterName: name}}})
 }
 
-// start starts the controllers.
-func (w world) start(wrappers ...transport.WrapperFunc) {
+// StartControllers starts the controllers.
+func (w World) StartControllers(wrappers ...transport.WrapperFunc) {
 	w.Helper()
-	*w.ended = w.run(wrappers...)
+	*w.Ended = w.RunControllers(wrappers...)
 }
 
-// run starts controllers, and returns what stops them.
-func (w world) run(wrappers ...transport.WrapperFunc) (stop func()) {
+// RunControllers starts controllers, and returns what stops them.
+func (w World) RunControllers(wrappers ...transport.WrapperFunc) (stop func()) {
 	w.Helper()
-	config := rest.CopyConfig(w.config)
+	config := rest.CopyConfig(w.Config)
 	for _, wrapper := range wrappers {
 		config.Wrap(wrapper)
 	}
-	damper := selfconflict.NewDamper(*w.limits, clock.RealClock{})
+	damper := selfconflict.NewDamper(*w.Limits, clock.RealClock{})
 	config, err := damper.DampWrites(config)
 	if err != nil {
 		w.Fatal(err)
@@ -156,16 +167,16 @@ func (w world) run(wrappers ...transport.WrapperFunc) (stop func()) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	if err := errors.Join(propagation.SetupPropagationControllers(w.Context(), mgr, *w.options), damper.SetupReporter(mgr, nil, propagation.SelfConflicts(mgr)...)); err != nil {
+	if err := errors.Join(propagation.SetupPropagationControllers(w.Context(), mgr, *w.Options), damper.SetupReporter(mgr, nil, propagation.SelfConflicts(mgr)...)); err != nil {
 		w.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(w.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
-	*w.running = append(*w.running, reconciled)
+	*w.Running = append(*w.Running, reconciled)
 	return func() {
 		w.Helper()
-		*w.running = slices.DeleteFunc(*w.running, func(running *passes.Passes) bool { return running == reconciled })
+		*w.Running = slices.DeleteFunc(*w.Running, func(running *passes.Passes) bool { return running == reconciled })
 		cancel()
 		if err := <-ended; err != nil {
 			w.Errorf("running the controllers: %v", err)
@@ -173,14 +184,15 @@ func (w world) run(wrappers ...transport.WrapperFunc) (stop func()) {
 	}
 }
 
-// stop stops the controllers, if they run.
-func (w world) stop() {
+// StopControllers stops the controllers, if they run.
+func (w World) StopControllers() {
 	w.Helper()
-	(*w.ended)()
-	*w.ended = func() {}
+	(*w.Ended)()
+	*w.Ended = func() {}
 }
 
-func (w world) create(objects ...client.Object) {
+// CreateAll creates objects, one after the other.
+func (w World) CreateAll(objects ...client.Object) {
 	w.Helper()
 	for _, object := range objects {
 		if err := w.Create(w.Context(), object); err != nil {
@@ -189,8 +201,8 @@ func (w world) create(objects ...client.Object) {
 	}
 }
 
-// eventually waits until a check succeeds.
-func (w world) eventually(what string, check func() error) {
+// Eventually waits until a check succeeds.
+func (w World) Eventually(what string, check func() error) {
 	w.Helper()
 	until := time.Now().Add(patience)
 	for {
@@ -205,9 +217,9 @@ func (w world) eventually(what string, check func() error) {
 	}
 }
 
-// agent says of each work of a cluster that it is applied, and lets it go when it
+// Agent says of each work of a cluster that it is applied, and lets it go when it
 // is deleted.
-func (w world) agent(ctx context.Context, cluster string) {
+func (w World) Agent(ctx context.Context, cluster string) {
 	for ctx.Err() == nil {
 		works := &workv1.ManifestWorkList{}
 		_ = w.List(ctx, works, client.InNamespace(cluster)) // it is tried again
@@ -218,7 +230,7 @@ func (w world) agent(ctx context.Context, cluster string) {
 	}
 }
 
-func (w world) serve(ctx context.Context, work *workv1.ManifestWork) {
+func (w World) serve(ctx context.Context, work *workv1.ManifestWork) {
 	if !work.DeletionTimestamp.IsZero() {
 		work.Finalizers = nil
 		_ = w.Update(ctx, work) // it is tried again
@@ -250,10 +262,10 @@ func (w world) serve(ctx context.Context, work *workv1.ManifestWork) {
 	_ = w.Status().Update(ctx, work) // it is tried again
 }
 
-// brokenImage is an image of which no pod becomes ready in the cluster of a Work
+// BrokenImage is an image of which no pod becomes ready in the cluster of a Work
 // of namespace brokenIn.
 const (
-	brokenImage = "nginx:broken"
+	BrokenImage = "nginx:broken"
 	brokenIn    = "karmada-es-member2"
 )
 
@@ -264,7 +276,7 @@ func runs(object *unstructured.Unstructured) {
 		return
 	}
 	containers, _, _ := unstructured.NestedSlice(object.Object, "spec", "template", "spec", "containers")
-	if in := object.GetAnnotations()[workv1alpha2.AnnotationWorkNamespace]; in == brokenIn && strings.Contains(fmt.Sprint(containers...), brokenImage) {
+	if in := object.GetAnnotations()[workv1alpha2.AnnotationWorkNamespace]; in == brokenIn && strings.Contains(fmt.Sprint(containers...), BrokenImage) {
 		object.Object["status"] = map[string]any{"observedGeneration": object.GetGeneration(), "replicas": replicas, "updatedReplicas": replicas, "unavailableReplicas": replicas}
 		return
 	}
@@ -274,8 +286,8 @@ func runs(object *unstructured.Unstructured) {
 	}
 }
 
-// deployment returns a Deployment of namespace default.
-func deployment(name string, replicas int32) *appsv1.Deployment {
+// Deployment returns a Deployment of namespace default.
+func Deployment(name string, replicas int32) *appsv1.Deployment {
 	labels := map[string]string{"app": name}
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name, Labels: labels},
@@ -288,9 +300,9 @@ func deployment(name string, replicas int32) *appsv1.Deployment {
 	}
 }
 
-// policy returns a PropagationPolicy of namespace default for Deployments, as
+// Policy returns a PropagationPolicy of namespace default for Deployments, as
 // admission makes it.
-func policy(name string, placement policyv1alpha1.Placement) *policyv1alpha1.PropagationPolicy {
+func Policy(name string, placement policyv1alpha1.Placement) *policyv1alpha1.PropagationPolicy {
 	return &policyv1alpha1.PropagationPolicy{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: metav1.NamespaceDefault, Name: name, Labels: map[string]string{policyv1alpha1.LabelPropagationPolicyID: "id-of-" + name},
@@ -302,11 +314,11 @@ func policy(name string, placement policyv1alpha1.Placement) *policyv1alpha1.Pro
 	}
 }
 
-// on waits until a Deployment runs with these replicas on these clusters, and its
+// RunsOn waits until a Deployment runs with these replicas on these clusters, and its
 // status says so.
-func (w world) on(name string, replicas map[string]int32) {
+func (w World) RunsOn(name string, replicas map[string]int32) {
 	w.Helper()
-	w.eventually(fmt.Sprintf("%s runs as %v", name, replicas), func() error {
+	w.Eventually(fmt.Sprintf("%s runs as %v", name, replicas), func() error {
 		binding := &workv1alpha2.ResourceBinding{}
 		if err := w.Get(w.Context(), client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: name + "-deployment"}, binding); err != nil {
 			return err
@@ -320,7 +332,7 @@ func (w world) on(name string, replicas map[string]int32) {
 				return fmt.Errorf("it is bound to %v", binding.Spec.Clusters)
 			}
 			total += target.Replicas
-			if err := w.sent(name, target); err != nil {
+			if err := w.HasSent(name, target); err != nil {
 				return err
 			}
 		}
@@ -335,8 +347,8 @@ func (w world) on(name string, replicas map[string]int32) {
 	})
 }
 
-// sent checks the work of a Deployment for a cluster.
-func (w world) sent(name string, target workv1alpha2.TargetCluster) error {
+// HasSent checks the work of a Deployment for a cluster.
+func (w World) HasSent(name string, target workv1alpha2.TargetCluster) error {
 	works := &workv1.ManifestWorkList{}
 	if err := w.List(w.Context(), works, client.InNamespace(target.Name), client.HasLabels{karmadaworkv1alpha1.LabelPermanentID}); err != nil {
 		return err

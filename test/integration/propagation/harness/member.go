@@ -1,21 +1,17 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package propagation
+package harness
 
 import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,74 +23,50 @@ import (
 
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
-	"github.com/capstan-io/capstan/internal/agent/work"
-	"github.com/capstan-io/capstan/internal/agent/work/hubfile"
-	"github.com/capstan-io/capstan/internal/cluster/fleet"
+	"github.com/capstan-io/capstan/internal/testing/background"
+	"github.com/capstan-io/capstan/internal/testing/env"
+	"github.com/capstan-io/capstan/internal/testing/member"
 )
 
-// member is a cluster that is an API server, with the work agent of a Pull cluster.
+// Member is a cluster that is an API server, with the work agent of a Pull cluster.
 // It has no controllers and no nodes: a Deployment runs as soon as it is there.
-type member struct{ client.Client }
+type Member struct{ client.Client }
 
-// newWorldOfMembers starts a hub with so many members, named member1 and on. Its
+// NewWorldOfMembers starts a hub with so many members, named member1 and on. Its
 // controllers do not run.
-func newWorldOfMembers(t *testing.T, members int) world {
+func NewWorldOfMembers(t testing.TB, servers *env.Servers, members int) World {
 	t.Helper()
-	w := newHub(t, servers.Start)
-	w.joinMembers(members)
+	w := NewHub(t, servers)
+	w.JoinMembers(members)
 	return w
 }
 
-func (w world) joinMembers(members int) {
+// JoinMembers starts members, named member1 and on, and has them join.
+func (w World) JoinMembers(members int) {
 	w.Helper()
 	for i := range members {
-		w.joinMember(fmt.Sprintf("member%d", i+1))
+		w.JoinMember(fmt.Sprintf("member%d", i+1))
 	}
 }
 
-// joinMember starts a member, and has it join.
-func (w world) joinMember(name string) {
+// JoinMember starts a member, and has it join.
+func (w World) JoinMember(name string) {
 	w.Helper()
-	_, config := servers.Start(w.T, func(e *envtest.Environment) {
+	_, config := w.servers.Start(w.TB, func(e *envtest.Environment) {
 		e.CRDDirectoryPaths = []string{pathOf("work.open-cluster-management.io_appliedmanifestworks.yaml")}
 	})
 	c, err := client.New(config, client.Options{Scheme: w.Scheme()})
 	if err != nil {
 		w.Fatal(err)
 	}
-	w.members[name] = &member{c}
-	w.accept(name)
-	kubeconfig := filepath.Join(w.TempDir(), "hub-of-"+name)
-	if err := os.WriteFile(kubeconfig, w.environment.KubeConfig, 0o600); err != nil {
-		w.Fatal(err)
-	}
-	part, err := work.NewManifestWorkPart(work.PartOptions{Logger: logr.Discard()})
-	if err != nil {
-		w.Fatal(err)
-	}
-	follower := hubfile.NewKubeconfigFollower(hubfile.FollowerOptions{
-		File: kubeconfig, ClusterName: name, AgentID: "agent-of-" + name, Member: config, Log: logr.Discard(),
-		Registry: fleet.NewRegistry(fleet.RegistryOptions{Parts: []fleet.Part{part}}),
-	})
-	w.background("works of "+name, part.Start)
-	w.background("the agent of "+name, follower.RunFollower)
-	w.background("Deployments of "+name, w.members[name].runDeployments)
-}
-
-// background does something until the test ends.
-func (w world) background(what string, do func(context.Context) error) {
-	w.Helper()
-	var running sync.WaitGroup
-	running.Go(func() {
-		if err := do(w.Context()); err != nil {
-			w.Errorf("%s: %v", what, err)
-		}
-	})
-	w.Cleanup(running.Wait)
+	w.Members[name] = &Member{c}
+	w.AcceptCluster(name)
+	member.RunWorkAgent(w.TB, member.WorkAgent{ClusterName: name, AgentID: "agent-of-" + name, HubKubeconfig: w.Environment.KubeConfig, Member: config})
+	background.RunUntilEnd(w.TB, "Deployments of "+name, w.Members[name].runDeployments)
 }
 
 // runDeployments gives Deployments the status that they have when all their pods run.
-func (m *member) runDeployments(ctx context.Context) error {
+func (m *Member) runDeployments(ctx context.Context) error {
 	for ; ctx.Err() == nil; time.Sleep(100 * time.Millisecond) {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
@@ -111,8 +83,8 @@ func (m *member) runDeployments(ctx context.Context) error {
 	return nil
 }
 
-// has returns what agents have applied in namespace default, by KIND/NAME.
-func (m *member) has(ctx context.Context) (map[string]*unstructured.Unstructured, error) {
+// AppliedObjects returns what agents have applied in namespace default, by KIND/NAME.
+func (m *Member) AppliedObjects(ctx context.Context) (map[string]*unstructured.Unstructured, error) {
 	all := map[string]*unstructured.Unstructured{}
 	for _, kind := range []schema.GroupVersionKind{appsv1.SchemeGroupVersion.WithKind("Deployment"), corev1.SchemeGroupVersion.WithKind("ConfigMap")} {
 		list := &unstructured.UnstructuredList{}
@@ -127,12 +99,12 @@ func (m *member) has(ctx context.Context) (map[string]*unstructured.Unstructured
 	return all, nil
 }
 
-// has waits until a member has exactly these objects, KIND/NAME, that agents have applied.
-func (w world) has(cluster string, want ...string) {
+// MemberHas waits until a member has exactly these objects, KIND/NAME, that agents have applied.
+func (w World) MemberHas(cluster string, want ...string) {
 	w.Helper()
 	slices.Sort(want)
-	w.eventually(fmt.Sprintf("%s has %v", cluster, want), func() error {
-		has, err := w.members[cluster].has(w.Context())
+	w.Eventually(fmt.Sprintf("%s has %v", cluster, want), func() error {
+		has, err := w.Members[cluster].AppliedObjects(w.Context())
 		if err != nil {
 			return err
 		}
@@ -144,15 +116,15 @@ func (w world) has(cluster string, want ...string) {
 }
 
 // noteApplied notes the UIDs of the objects in the members that works have brought there.
-func (w world) noteApplied(sent map[string]sentWork) error {
-	for name, m := range w.members {
-		has, err := m.has(w.Context())
+func (w World) noteApplied(sent map[string]SentWork) error {
+	for name, m := range w.Members {
+		has, err := m.AppliedObjects(w.Context())
 		if err != nil {
 			return err
 		}
 		for object, is := range has {
 			if work, there := sent[name+"/"+object]; there && is.GetDeletionTimestamp().IsZero() {
-				work.applied = is.GetUID()
+				work.Applied = is.GetUID()
 				sent[name+"/"+object] = work
 			}
 		}
@@ -162,13 +134,13 @@ func (w world) noteApplied(sent map[string]sentWork) error {
 
 // delivered returns an error unless the members have what was sent to them as it was
 // sent, and nothing else but what the hub has forgotten.
-func (w world) delivered(sent map[string]sentWork) error {
-	for name, m := range w.members {
-		has, err := m.has(w.Context())
+func (w World) delivered(sent map[string]SentWork) error {
+	for name, m := range w.Members {
+		has, err := m.AppliedObjects(w.Context())
 		if err != nil {
 			return err
 		}
-		forgotten, err := m.forgotten(w.Context())
+		forgotten, err := m.ForgottenRecords(w.Context())
 		if err != nil {
 			return err
 		}
@@ -184,16 +156,16 @@ func (w world) delivered(sent map[string]sentWork) error {
 	}
 	for key, work := range sent {
 		cluster, object, _ := strings.Cut(key, "/")
-		if w.members[cluster] != nil && work.applied == "" {
+		if w.Members[cluster] != nil && work.Applied == "" {
 			return fmt.Errorf("%s does not have %s, but was sent it", cluster, object)
 		}
 	}
 	return nil
 }
 
-// forgotten returns the UIDs of the records of works that the agent has missed on the
+// ForgottenRecords returns the UIDs of the records of works that the agent has missed on the
 // hub: it keeps what they brought for a time.
-func (m *member) forgotten(ctx context.Context) (map[types.UID]bool, error) {
+func (m *Member) ForgottenRecords(ctx context.Context) (map[types.UID]bool, error) {
 	records := &workv1.AppliedManifestWorkList{}
 	if err := m.List(ctx, records); err != nil {
 		return nil, err
