@@ -54,16 +54,16 @@ func starters() map[string]inputs {
 		"test/docs":                    eachTime, // go list
 		"test/e2e":                     apart,
 		"test/integration/conformance": eachTime, // go build
-		"test/integration/setup":       ofAssets,
-		"test/internal/fleet":          apart,  // of bench, fault and conformance
-		"test/mutation":                noTree, // git and go in folders of the test
-		"test/mutation/testrun":        noTree, // sleep
+		"test/internal/fleet":          apart,    // of bench, fault and conformance
+		"test/mutation":                noTree,   // git and go in folders of the test
+		"test/mutation/testrun":        noTree,   // sleep
 		"test/peers/ocm":               apart,
 		"test/peers/olm":               apart,
 		"test/peers/prometheus":        apart,
 		"test/release":                 apart,
 
 		"test/integration/conformance/twins": ofAssets, // kubectl
+		"test/integration/setup/harness":     ofAssets,
 	}
 }
 

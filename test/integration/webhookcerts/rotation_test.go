@@ -10,14 +10,8 @@ import (
 	"bytes"
 	"testing"
 	"time"
-)
 
-const (
-	day = 24 * time.Hour
-	// enough is how many requests have to get through after each step.
-	enough = 40
-	// patience only decides how long a failure takes.
-	patience = time.Minute
+	"github.com/capstan-io/capstan/test/integration/webhookcerts/harness"
 )
 
 // TestCertificatesAndTheirSignerChangeWithoutAFailedRequest goes through the
@@ -25,57 +19,57 @@ const (
 // real clock, so the clock of the hub is behind: by so much that every
 // certificate that is used at the time of the test is valid then.
 func TestCertificatesAndTheirSignerChangeWithoutAFailedRequest(t *testing.T) {
-	h := newHub(t, time.Now().Add(-300*day))
+	h := harness.NewHub(t, servers, time.Now().Add(-300*harness.Day))
 
 	// The first signer is 271 days old when the server gets its certificate, so
 	// that its successor is due before the certificate ends.
-	h.rotate(t)
-	first := h.signer(t)
-	h.advance(271 * day)
-	h.want()
-	h.rotate(t)
-	serving := h.servingCertificate(t)
-	h.mount(t)
-	h.serve(t)
-	h.installWebhooks(t)
+	h.RotateNow(t)
+	first := h.SignerCertificate(t)
+	h.AdvanceClock(271 * harness.Day)
+	h.WantCertificate()
+	h.RotateNow(t)
+	serving := h.ServingCertificate(t)
+	h.MountCertificate(t)
+	h.ServeWebhooks(t)
+	h.InstallWebhooks(t)
 
-	load := h.startLoad(t)
-	load.wait(t, "the hub works", func() bool { return load.done.Load() >= enough })
+	load := h.StartLoad(t)
+	load.AwaitRequests(t, "the hub works", func() bool { return load.Done.Load() >= harness.Enough })
 
 	// Day 293: the signer's successor is published, and signs nothing yet.
-	h.advance(22 * day)
-	h.rotate(t)
-	second := h.signer(t)
-	if bytes.Equal(first, second) || !bytes.Equal(serving, h.servingCertificate(t)) {
+	h.AdvanceClock(22 * harness.Day)
+	h.RotateNow(t)
+	second := h.SignerCertificate(t)
+	if bytes.Equal(first, second) || !bytes.Equal(serving, h.ServingCertificate(t)) {
 		t.Fatal("want a new signer, and the certificate of the server as it was")
 	}
-	h.installWebhooks(t)
-	load.wait(t, "the API server trusts both signers", func() bool { return h.reached() == h.generation && load.more(enough) })
-	h.rotate(t)
+	h.InstallWebhooks(t)
+	load.AwaitRequests(t, "the API server trusts both signers", func() bool { return h.CountReached() == h.Generation && load.HasMore(harness.Enough) })
+	h.RotateNow(t)
 
 	// Day 295: the certificate of the server is due, and the new signer trusted.
-	h.advance(2*day + time.Hour)
-	h.rotate(t)
-	renewed := h.servingCertificate(t)
+	h.AdvanceClock(2*harness.Day + time.Hour)
+	h.RotateNow(t)
+	renewed := h.ServingCertificate(t)
 	if bytes.Equal(serving, renewed) {
 		t.Fatal("want a new certificate of the server")
 	}
-	if !signedBy(t, renewed, second) {
+	if !harness.SignedBy(t, renewed, second) {
 		t.Fatal("the new certificate is not signed by the new signer")
 	}
-	load.wait(t, "the file has the old certificate still", func() bool { return load.more(enough) })
-	h.mount(t)
-	load.wait(t, "the server has the new certificate", func() bool { return h.presents(t, renewed) && load.more(enough) })
-	h.rotate(t)
-	h.installWebhooks(t)
-	load.wait(t, "the hub has settled", func() bool { return h.reached() == h.generation && load.more(enough) })
+	load.AwaitRequests(t, "the file has the old certificate still", func() bool { return load.HasMore(harness.Enough) })
+	h.MountCertificate(t)
+	load.AwaitRequests(t, "the server has the new certificate", func() bool { return h.Presents(t, renewed) && load.HasMore(harness.Enough) })
+	h.RotateNow(t)
+	h.InstallWebhooks(t)
+	load.AwaitRequests(t, "the hub has settled", func() bool { return h.CountReached() == h.Generation && load.HasMore(harness.Enough) })
 
-	if failed := load.failures(); len(failed) > 0 {
-		t.Errorf("of %d requests %d failed, for example: %v", load.done.Load(), len(failed), failed[0])
+	if failed := load.ListFailures(); len(failed) > 0 {
+		t.Errorf("of %d requests %d failed, for example: %v", load.Done.Load(), len(failed), failed[0])
 	}
-	t.Logf("%d requests while certificate and signer changed", load.done.Load())
+	t.Logf("%d requests while certificate and signer changed", load.Done.Load())
 
 	// The same with a signer that nobody was told of: this test would see it.
-	h.presentStranger(t)
-	load.wait(t, "requests fail with an unknown signer", func() bool { return len(load.failures()) > 0 })
+	h.PresentStranger(t)
+	load.AwaitRequests(t, "requests fail with an unknown signer", func() bool { return len(load.ListFailures()) > 0 })
 }

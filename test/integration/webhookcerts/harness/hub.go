@@ -1,7 +1,9 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package webhookcerts
+// Package harness is a hub whose webhooks are served by certificates that a rotator renews, and
+// clients that write all the time.
+package harness
 
 import (
 	"context"
@@ -38,6 +40,8 @@ import (
 	"github.com/capstan-io/capstan/internal/kube/deepcopy"
 	"github.com/capstan-io/capstan/internal/server/certs"
 	"github.com/capstan-io/capstan/internal/server/options"
+	"github.com/capstan-io/capstan/internal/testing/env"
+	"github.com/capstan-io/capstan/internal/testing/ports"
 	"github.com/capstan-io/capstan/internal/webhook/cluster"
 	"github.com/capstan-io/capstan/internal/webhook/serving"
 	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
@@ -64,13 +68,14 @@ type hub struct {
 	mounts int
 	port   int
 
-	// generation counts the installations of the webhook configurations: each
+	// Generation counts the installations of the webhook configurations: each
 	// has another path, which tells when the API server works by it.
-	generation         int64
+	Generation         int64
 	mutated, validated atomic.Int64
 }
 
-func newHub(t *testing.T, begin time.Time) *hub {
+// NewHub starts a hub at a time, without webhooks.
+func NewHub(t testing.TB, servers *env.Servers, begin time.Time) *hub {
 	t.Helper()
 	_, config := servers.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../config/crd"} })
 	log.SetLogger(logr.Discard())
@@ -87,7 +92,7 @@ func newHub(t *testing.T, begin time.Time) *hub {
 	if err := c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: certNamespace}}); err != nil {
 		t.Fatal(err)
 	}
-	h := &hub{config: config, client: c, clock: clocktesting.NewFakeClock(begin), dir: t.TempDir(), port: freePort(t)}
+	h := &hub{config: config, client: c, clock: clocktesting.NewFakeClock(begin), dir: t.TempDir(), port: ports.FreePort(t)}
 	h.rotator = &certs.Rotator{
 		Client: c, Reader: c, Clock: h.clock, Owner: "test", Namespace: certNamespace,
 		SignerSecret: operatorv1.SignerSecret, BundleConfigMap: operatorv1.CABundleConfigMap,
@@ -95,24 +100,25 @@ func newHub(t *testing.T, begin time.Time) *hub {
 	return h
 }
 
-func (h *hub) advance(d time.Duration) { h.clock.Step(d) }
+// AdvanceClock lets time pass for the rotator.
+func (h *hub) AdvanceClock(d time.Duration) { h.clock.Step(d) }
 
-// want makes the hub want the certificate of its server.
-func (h *hub) want() {
+// WantCertificate makes the hub want the certificate of its server.
+func (h *hub) WantCertificate() {
 	h.wanted = []certs.Leaf{{Secret: operatorv1.RegistrationWebhookServingCertSecret, Hosts: []string{host}}}
 }
 
-// rotate does what the operator does in each pass.
-func (h *hub) rotate(t *testing.T) {
+// RotateNow does what the operator does in each pass.
+func (h *hub) RotateNow(t testing.TB) {
 	t.Helper()
 	var err error
-	if h.bundle, _, err = h.rotator.RotateCertificates(t.Context(), h.wanted, h.trusted(t)); err != nil {
+	if h.bundle, _, err = h.rotator.RotateCertificates(t.Context(), h.wanted, h.TrustedAuthorities(t)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// trusted returns the bundles that the API server has been given.
-func (h *hub) trusted(t *testing.T) [][]byte {
+// TrustedAuthorities returns the bundles that the API server has been given.
+func (h *hub) TrustedAuthorities(t testing.TB) [][]byte {
 	t.Helper()
 	var bundles [][]byte
 	validating := &admissionv1.ValidatingWebhookConfigurationList{}
@@ -127,7 +133,8 @@ func (h *hub) trusted(t *testing.T) [][]byte {
 	return bundles
 }
 
-func (h *hub) secret(t *testing.T, name string) *corev1.Secret {
+// ReadSecret returns a Secret of the hub.
+func (h *hub) ReadSecret(t testing.TB, name string) *corev1.Secret {
 	t.Helper()
 	secret := &corev1.Secret{}
 	if err := h.client.Get(t.Context(), client.ObjectKey{Namespace: certNamespace, Name: name}, secret); err != nil {
@@ -136,24 +143,26 @@ func (h *hub) secret(t *testing.T, name string) *corev1.Secret {
 	return secret
 }
 
-func (h *hub) signer(t *testing.T) []byte {
+// SignerCertificate returns the certificate of the signer.
+func (h *hub) SignerCertificate(t testing.TB) []byte {
 	t.Helper()
-	return h.secret(t, operatorv1.SignerSecret).Data[corev1.TLSCertKey]
+	return h.ReadSecret(t, operatorv1.SignerSecret).Data[corev1.TLSCertKey]
 }
 
-func (h *hub) servingCertificate(t *testing.T) []byte {
+// ServingCertificate returns the certificate that the server is to have.
+func (h *hub) ServingCertificate(t testing.TB) []byte {
 	t.Helper()
-	return h.secret(t, operatorv1.RegistrationWebhookServingCertSecret).Data[corev1.TLSCertKey]
+	return h.ReadSecret(t, operatorv1.RegistrationWebhookServingCertSecret).Data[corev1.TLSCertKey]
 }
 
-// mount puts the secret into the files of the server.
-func (h *hub) mount(t *testing.T) {
+// MountCertificate puts the secret into the files of the server.
+func (h *hub) MountCertificate(t testing.TB) {
 	t.Helper()
-	h.write(t, h.secret(t, operatorv1.RegistrationWebhookServingCertSecret).Data)
+	h.WriteFiles(t, h.ReadSecret(t, operatorv1.RegistrationWebhookServingCertSecret).Data)
 }
 
-// write changes all files at once, as kubelets do.
-func (h *hub) write(t *testing.T, files map[string][]byte) {
+// WriteFiles changes all files at once, as kubelets do.
+func (h *hub) WriteFiles(t testing.TB, files map[string][]byte) {
 	t.Helper()
 	h.mounts++
 	version := fmt.Sprintf("..%d", h.mounts)
@@ -182,8 +191,8 @@ func (h *hub) write(t *testing.T, files map[string][]byte) {
 	}
 }
 
-// serve runs the server of webhooks until the test ends.
-func (h *hub) serve(t *testing.T) {
+// ServeWebhooks runs the server of webhooks until the test ends.
+func (h *hub) ServeWebhooks(t testing.TB) {
 	t.Helper()
 	clients, err := kubernetes.NewForConfig(h.config)
 	if err != nil {
@@ -206,7 +215,7 @@ func (h *hub) serve(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	stopping := clocktesting.NewFakeClock(time.Now())
-	server := options.ServerOptions{HealthProbePort: freePort(t), TLSMinVersion: "VersionTLS12"}
+	server := options.ServerOptions{HealthProbePort: ports.FreePort(t), TLSMinVersion: "VersionTLS12"}
 	go func() {
 		ended <- serving.RunWebhookServer(ctx, serving.ServerOptions{
 			Component: "test", Handlers: handlers, Config: h.config, Port: h.port, CertDir: h.dir, Server: server, Clock: stopping,
@@ -226,8 +235,8 @@ func (h *hub) serve(t *testing.T) {
 			}
 		}
 	})
-	certificate := h.servingCertificate(t)
-	if !poll(t, func() bool { return h.presents(t, certificate) }) {
+	certificate := h.ServingCertificate(t)
+	if !poll(t, func() bool { return h.Presents(t, certificate) }) {
 		t.Fatal("the server does not serve")
 	}
 }
@@ -244,11 +253,11 @@ func once(handler http.Handler, seen func()) http.Handler {
 
 func prefix(generation int64) string { return fmt.Sprintf("/%d", generation) }
 
-// reached returns the generation of configurations that the API server works by.
-func (h *hub) reached() int64 { return min(h.mutated.Load(), h.validated.Load()) }
+// CountReached returns the generation of configurations that the API server works by.
+func (h *hub) CountReached() int64 { return min(h.mutated.Load(), h.validated.Load()) }
 
-// presents reports whether the server has the certificate.
-func (h *hub) presents(t *testing.T, certPEM []byte) bool {
+// Presents reports whether the server has the certificate.
+func (h *hub) Presents(t testing.TB, certPEM []byte) bool {
 	t.Helper()
 	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -262,11 +271,11 @@ func (h *hub) presents(t *testing.T, certPEM []byte) bool {
 	return len(peers) > 0 && peers[0].Equal(certs.ParseBundle(certPEM)[0])
 }
 
-// installWebhooks installs the operator's configurations for clusters, with
+// InstallWebhooks installs the operator's configurations for clusters, with
 // an address that this API server can reach, and the bundle of the last rotate.
-func (h *hub) installWebhooks(t *testing.T) {
+func (h *hub) InstallWebhooks(t testing.TB) {
 	t.Helper()
-	h.generation++
+	h.Generation++
 	for _, object := range manifests.WebhookConfigurations(manifests.Hub{Name: "cluster-manager", CABundle: h.bundle}) {
 		encoded, err := json.Marshal(object)
 		if err != nil {
@@ -291,13 +300,13 @@ func (h *hub) installWebhooks(t *testing.T) {
 		if path != cluster.MutateClusterPath && path != cluster.ValidateClusterPath {
 			continue
 		}
-		to.Service, to.URL = nil, ptr.To(fmt.Sprintf("https://%s:%d%s%s", host, h.port, prefix(h.generation), path))
-		h.put(t, wanted)
+		to.Service, to.URL = nil, ptr.To(fmt.Sprintf("https://%s:%d%s%s", host, h.port, prefix(h.Generation), path))
+		h.PutObject(t, wanted)
 	}
 }
 
-// put creates or replaces the object.
-func (h *hub) put(t *testing.T, object client.Object) {
+// PutObject creates or replaces the object.
+func (h *hub) PutObject(t testing.TB, object client.Object) {
 	t.Helper()
 	stored := deepcopy.CopyObject(object)
 	err := h.client.Get(t.Context(), client.ObjectKeyFromObject(object), stored)
@@ -315,8 +324,8 @@ func (h *hub) put(t *testing.T, object client.Object) {
 	}
 }
 
-// presentStranger gives the server a certificate of a signer that nobody trusts.
-func (h *hub) presentStranger(t *testing.T) {
+// PresentStranger gives the server a certificate of a signer that nobody trusts.
+func (h *hub) PresentStranger(t testing.TB) {
 	t.Helper()
 	signer, err := certs.NewAuthority("stranger", time.Now())
 	if err != nil {
@@ -326,29 +335,18 @@ func (h *hub) presentStranger(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.write(t, map[string][]byte{corev1.TLSCertKey: pair.CertPEM, corev1.TLSPrivateKeyKey: pair.KeyPEM})
+	h.WriteFiles(t, map[string][]byte{corev1.TLSCertKey: pair.CertPEM, corev1.TLSPrivateKeyKey: pair.KeyPEM})
 }
 
-// signedBy reports whether the certificate is the signer's.
-func signedBy(t *testing.T, certPEM, signerPEM []byte) bool {
+// SignedBy reports whether the certificate is the signer's.
+func SignedBy(t testing.TB, certPEM, signerPEM []byte) bool {
 	t.Helper()
 	return certs.ParseBundle(certPEM)[0].CheckSignatureFrom(certs.ParseBundle(signerPEM)[0]) == nil
 }
 
-func poll(t *testing.T, condition func() bool) bool {
+func poll(t testing.TB, condition func() bool) bool {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, patience, true,
 		func(context.Context) (bool, error) { return condition(), nil })
 	return err == nil
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	var config net.ListenConfig
-	listener, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().(*net.TCPAddr).Port
 }

@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package placement
+package harness
 
 import (
 	"fmt"
@@ -18,11 +18,11 @@ import (
 // annotationMark is on what was marked, for the controllers to look at it.
 const annotationMark = "test.capstan.io/mark"
 
-// settles waits until everything is as declared and the controllers write nothing more,
+// Settles waits until everything is as declared and the controllers write nothing more,
 // and sees that they write nothing then, although each chooses clusters again.
-func (w *world) settles(running ...*controller) {
+func (w *world) Settles(running ...*Controller) {
 	w.Helper()
-	w.eventually("everything is as declared", w.exact)
+	w.eventually("everything is as declared", w.DiffersFromDeclared)
 	written := func() (all []int) {
 		for _, c := range running {
 			all = append(all, c.written())
@@ -39,17 +39,17 @@ func (w *world) settles(running ...*controller) {
 	})
 	before := written()
 	w.chosenAgain(running)
-	w.must(w.exact())
+	w.Must(w.DiffersFromDeclared())
 	if after := written(); !slices.Equal(before, after) {
 		w.Errorf("the controllers have written %v times, and then %v, although nothing was to be done", before, after)
 	}
 }
 
 // chosenAgain has each controller reconcile all placements.
-func (w *world) chosenAgain(running []*controller) {
+func (w *world) chosenAgain(running []*Controller) {
 	w.Helper()
 	list := &clusterv1beta1.PlacementList{}
-	w.must(w.List(w.Context(), list, client.InNamespace(w.name)))
+	w.Must(w.List(w.Context(), list, client.InNamespace(w.FleetName)))
 	var objects []client.Object
 	for i := range list.Items {
 		objects = append(objects, &list.Items[i])
@@ -58,12 +58,12 @@ func (w *world) chosenAgain(running []*controller) {
 	for _, c := range running {
 		all = append(all, c.passes)
 	}
-	w.reconciled("placement", all, objects)
+	w.Reconciled("placement", all, objects)
 }
 
-// reconciled marks objects, and waits until a controller of each manager has reconciled
+// Reconciled marks objects, and waits until a controller of each manager has reconciled
 // them; twice, as the first pass may have begun before its controller heard of the mark.
-func (w *world) reconciled(controller string, managers []*passes.Passes, objects []client.Object) {
+func (w *world) Reconciled(controller string, managers []*passes.Passes, objects []client.Object) {
 	w.Helper()
 	if len(managers) == 0 || len(objects) == 0 {
 		w.Fatal("there is nothing by which to know that the controllers do something")
@@ -79,7 +79,7 @@ func (w *world) reconciled(controller string, managers []*passes.Passes, objects
 		}
 		for _, object := range objects {
 			body := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"%d"}}}`, annotationMark, time.Now().UnixNano())
-			w.must(w.Patch(w.Context(), object, client.RawPatch(types.MergePatchType, body)))
+			w.Must(w.Patch(w.Context(), object, client.RawPatch(types.MergePatchType, body)))
 		}
 		w.eventually("the controllers have reconciled what is marked", func() error {
 			for _, still := range missing {

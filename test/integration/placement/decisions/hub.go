@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package placement_test
+package decisions
 
 import (
 	"context"
@@ -34,29 +34,30 @@ import (
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
 	"github.com/capstan-io/capstan/internal/hub/placement"
 	"github.com/capstan-io/capstan/internal/kube/deepcopy"
-	faults "github.com/capstan-io/capstan/test/integration/placement"
+	"github.com/capstan-io/capstan/internal/testing/env"
 )
 
 const (
-	// patience only decides how long a failure takes.
-	patience = time.Minute
-	apps     = "apps"
+	// Patience only decides how long a failure takes.
+	Patience = time.Minute
+	Apps     = "apps"
 	tier     = "tier"
 )
 
-// hub is an API server with clusters, all of which can be chosen in namespace
+// Hub is an API server with clusters, all of which can be chosen in namespace
 // apps.
-type hub struct {
+type Hub struct {
 	*testing.T
 	client.WithWatch
 	config *rest.Config
 	scheme *runtime.Scheme
 }
 
-func newHub(t *testing.T) hub {
+// NewHub starts an API server without clusters.
+func NewHub(t *testing.T, servers *env.Servers) Hub {
 	t.Helper()
 	ctrl.SetLogger(logr.Discard())
-	_, config := faults.Servers.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../config/crd"} })
+	_, config := servers.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../config/crd"} })
 	scheme, err := placement.NewPlacementScheme()
 	if err != nil {
 		t.Fatal(err)
@@ -68,99 +69,103 @@ func newHub(t *testing.T) hub {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := hub{T: t, WithWatch: c, config: config, scheme: scheme}
-	h.create(
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: apps}},
+	h := Hub{T: t, WithWatch: c, config: config, scheme: scheme}
+	h.CreateAll(
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Apps}},
 		&clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: "all"}, Spec: clusterv1beta2.ManagedClusterSetSpec{
 			ClusterSelector: clusterv1beta2.ManagedClusterSelector{SelectorType: clusterv1beta2.SelectorTypeLabelSelector, LabelSelector: &metav1.LabelSelector{}},
 		}},
 		&clusterv1beta2.ManagedClusterSetBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: apps, Name: "all"}, Spec: clusterv1beta2.ManagedClusterSetBindingSpec{ClusterSet: "all"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: Apps, Name: "all"}, Spec: clusterv1beta2.ManagedClusterSetBindingSpec{ClusterSet: "all"},
 		})
 	return h
 }
 
-// run runs a part of the test on the same hub, and takes its Placements away.
-func (h hub) run(name string, part func(hub)) {
+// RunPart runs a part of the test on the same hub, and takes its Placements away.
+func (h Hub) RunPart(name string, part func(Hub)) {
 	h.Run(name, func(t *testing.T) {
 		mine := h
 		mine.T = t
 		part(mine)
 		for _, kind := range []client.Object{&clusterv1beta1.Placement{}, &clusterv1beta1.PlacementDecision{}} {
-			mine.ok(mine.DeleteAllOf(mine.Context(), kind, client.InNamespace(apps)))
+			mine.NoError(mine.DeleteAllOf(mine.Context(), kind, client.InNamespace(Apps)))
 		}
 	})
 }
 
-func (h hub) ok(err error) {
+// NoError ends the test on an error.
+func (h Hub) NoError(err error) {
 	h.Helper()
 	if err != nil {
 		h.Fatal(err)
 	}
 }
 
-func (h hub) create(objects ...client.Object) {
+// CreateAll creates objects, one after the other.
+func (h Hub) CreateAll(objects ...client.Object) {
 	h.Helper()
 	for _, o := range objects {
-		h.ok(h.Create(h.Context(), o))
+		h.NoError(h.Create(h.Context(), o))
 	}
 }
 
-// get reads an object into one that may have been used before.
-func (h hub) get(o client.Object) {
+// ReadObject reads an object into one that may have been used before.
+func (h Hub) ReadObject(o client.Object) {
 	h.Helper()
 	key := client.ObjectKeyFromObject(o)
 	reflect.ValueOf(o).Elem().SetZero()
-	h.ok(h.Get(h.Context(), key, o))
+	h.NoError(h.Get(h.Context(), key, o))
 }
 
-// patch changes an object as it is now, or its status.
-func (h hub) patch(o client.Object, change func()) {
+// PatchObject changes an object as it is now, or its status.
+func (h Hub) PatchObject(o client.Object, change func()) {
 	h.Helper()
-	h.get(o)
+	h.ReadObject(o)
 	before := deepcopy.CopyObject(o)
 	change()
 	after := deepcopy.CopyObject(o)
-	h.ok(h.Patch(h.Context(), o, client.MergeFrom(before)))
-	h.ok(h.Status().Patch(h.Context(), after, client.MergeFrom(before)))
+	h.NoError(h.Patch(h.Context(), o, client.MergeFrom(before)))
+	h.NoError(h.Status().Patch(h.Context(), after, client.MergeFrom(before)))
 }
 
-// clusters creates clusters named after their number.
-func (h hub) clusters(from, to int, label string) {
+// CreateClusters creates clusters named after their number.
+func (h Hub) CreateClusters(from, to int, label string) {
 	h.Helper()
 	for i := from; i <= to; i++ {
-		h.create(&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name(i), Labels: map[string]string{tier: label}}})
+		h.CreateAll(&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: ClusterName(i), Labels: map[string]string{tier: label}}})
 	}
 }
 
-// label changes the tier of a cluster.
-func (h hub) label(cluster, label string) {
+// LabelCluster changes the tier of a cluster.
+func (h Hub) LabelCluster(cluster, label string) {
 	h.Helper()
 	c := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}}
-	h.patch(c, func() { c.Labels = map[string]string{tier: label} })
+	h.PatchObject(c, func() { c.Labels = map[string]string{tier: label} })
 }
 
-func name(i int) string { return fmt.Sprintf("c%03d", i) }
+// ClusterName returns the name of a cluster with a number.
+func ClusterName(i int) string { return fmt.Sprintf("c%03d", i) }
 
-func names(from, to int) []string {
+// ClusterNames returns the names of clusters from a number to another.
+func ClusterNames(from, to int) []string {
 	var all []string
 	for i := from; i <= to; i++ {
-		all = append(all, name(i))
+		all = append(all, ClusterName(i))
 	}
 	return all
 }
 
-// placing returns a Placement that chooses the clusters of a tier.
-func placing(placement, label string) *clusterv1beta1.Placement {
-	return &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: apps, Name: placement}, Spec: clusterv1beta1.PlacementSpec{
+// Placing returns a Placement that chooses the clusters of a tier.
+func Placing(placement, label string) *clusterv1beta1.Placement {
+	return &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: Apps, Name: placement}, Spec: clusterv1beta1.PlacementSpec{
 		Predicates: []clusterv1beta1.ClusterPredicate{{RequiredClusterSelector: clusterv1beta1.ClusterSelector{
 			LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{tier: label}},
 		}}},
 	}}
 }
 
-// canaries makes the clusters of a tier the first group.
-func canaries(p *clusterv1beta1.Placement, label string) *clusterv1beta1.Placement {
+// Canaries makes the clusters of a tier the first group.
+func Canaries(p *clusterv1beta1.Placement, label string) *clusterv1beta1.Placement {
 	p.Spec.Predicates = nil
 	p.Spec.DecisionStrategy.GroupStrategy.DecisionGroups = []clusterv1beta1.DecisionGroup{{
 		GroupName: "canary", ClusterSelector: clusterv1beta1.GroupClusterSelector{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{tier: label}}},
@@ -168,10 +173,10 @@ func canaries(p *clusterv1beta1.Placement, label string) *clusterv1beta1.Placeme
 	return p
 }
 
-// until waits until nothing is wrong.
-func (h hub) until(wrong func() string) {
+// AwaitNothingWrong waits until nothing is wrong.
+func (h Hub) AwaitNothingWrong(wrong func() string) {
 	h.Helper()
-	for deadline := time.Now().Add(patience); ; <-time.After(10 * time.Millisecond) {
+	for deadline := time.Now().Add(Patience); ; <-time.After(10 * time.Millisecond) {
 		problem := wrong()
 		if problem == "" {
 			return
@@ -182,18 +187,18 @@ func (h hub) until(wrong func() string) {
 	}
 }
 
-// lists waits until exactly these PlacementDecisions are there, by number, with
+// ListsDecisions waits until exactly these PlacementDecisions are there, by number, with
 // the labels, the owner and the status of the Placement that belong to them.
-func (h hub) lists(p *clusterv1beta1.Placement, groups map[int][]string, numbers ...int) {
+func (h Hub) ListsDecisions(p *clusterv1beta1.Placement, groups map[int][]string, numbers ...int) {
 	h.Helper()
-	h.until(func() string { return h.wrong(p, groups, numbers) })
+	h.AwaitNothingWrong(func() string { return h.Wrong(p, groups, numbers) })
 }
 
-// wrong says what is wrong with the decisions, whose clusters by group are given.
-func (h hub) wrong(p *clusterv1beta1.Placement, groups map[int][]string, numbers []int) string {
-	h.get(p)
+// Wrong says what is wrong with the decisions, whose clusters by group are given.
+func (h Hub) Wrong(p *clusterv1beta1.Placement, groups map[int][]string, numbers []int) string {
+	h.ReadObject(p)
 	list := &clusterv1beta1.PlacementDecisionList{}
-	h.ok(h.List(h.Context(), list, client.InNamespace(apps), client.MatchingLabels{clusterv1beta1.LabelPlacement: p.Name}))
+	h.NoError(h.List(h.Context(), list, client.InNamespace(Apps), client.MatchingLabels{clusterv1beta1.LabelPlacement: p.Name}))
 	var want []string
 	for _, n := range numbers {
 		want = append(want, fmt.Sprintf("%s-decision-%d", p.Name, n))
@@ -231,18 +236,18 @@ func (h hub) wrong(p *clusterv1beta1.Placement, groups map[int][]string, numbers
 // errKilled is what a controller gets that is killed.
 var errKilled = errors.New("killed")
 
-// writes are the writes of a controller.
-type writes struct {
+// Writes are the writes of a controller.
+type Writes struct {
 	mu   sync.Mutex
 	seen []string
-	// dies is the number of the write that is the last, 0 for none. If lost is set,
+	// Dies is the number of the write that is the last, 0 for none. If lost is set,
 	// it takes place, and only the answer is lost.
-	dies int
-	lost bool
+	Dies int
+	Lost bool
 }
 
 // around makes a write, notes it, and fails it if the controller is dead.
-func (w *writes) around(what string, o client.Object, write func() error) error {
+func (w *Writes) around(what string, o client.Object, write func() error) error {
 	switch o.(type) {
 	case *clusterv1beta1.Placement, *clusterv1beta1.PlacementDecision:
 	default:
@@ -252,24 +257,25 @@ func (w *writes) around(what string, o client.Object, write func() error) error 
 	w.seen = append(w.seen, what+" "+o.GetName())
 	n := len(w.seen)
 	w.mu.Unlock()
-	if w.dies == 0 || n < w.dies {
+	if w.Dies == 0 || n < w.Dies {
 		return write()
 	}
-	if n == w.dies && w.lost {
+	if n == w.Dies && w.Lost {
 		return errors.Join(errKilled, write())
 	}
 	return errKilled
 }
 
-func (w *writes) all() []string {
+// AllWrites returns the writes so far, as VERB NAME.
+func (w *Writes) AllWrites() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.seen)
 }
 
-// of returns the writes about a Placement.
-func (w *writes) of(placement string) []string {
-	return slices.DeleteFunc(w.all(), func(write string) bool {
+// WritesOf returns the writes about a Placement.
+func (w *Writes) WritesOf(placement string) []string {
+	return slices.DeleteFunc(w.AllWrites(), func(write string) bool {
 		_, object, _ := strings.Cut(write, " ")
 		return object != placement && !strings.HasPrefix(object, placement+"-decision-")
 	})
@@ -277,13 +283,13 @@ func (w *writes) of(placement string) []string {
 
 // controller is one that runs.
 type controller struct {
-	*writes
+	*Writes
 	metrics *prometheus.Registry
-	stop    func()
+	Stop    func()
 }
 
-// start starts a controller, until it is stopped or the test ends.
-func (h hub) start(w *writes) controller {
+// StartController starts a controller, until it is stopped or the test ends.
+func (h Hub) StartController(w *Writes) controller {
 	h.Helper()
 	wrap := func(config *rest.Config, o client.Options) (client.Client, error) {
 		c, err := client.NewWithWatch(config, o)
@@ -312,9 +318,9 @@ func (h hub) start(w *writes) controller {
 		Scheme: h.scheme, NewClient: wrap, Cache: placement.NewPlacementCacheOptions(), Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
 	})
-	h.ok(err)
+	h.NoError(err)
 	registry := prometheus.NewRegistry()
-	h.ok(placement.SetupPlacementController(h.Context(), mgr, placement.SetupOptions{Metrics: registry}))
+	h.NoError(placement.SetupPlacementController(h.Context(), mgr, placement.SetupOptions{Metrics: registry}))
 	ctx, cancel := context.WithCancel(h.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
@@ -325,14 +331,14 @@ func (h hub) start(w *writes) controller {
 		}
 	})
 	h.Cleanup(stop)
-	return controller{writes: w, metrics: registry, stop: stop}
+	return controller{Writes: w, metrics: registry, Stop: stop}
 }
 
-// evaluations is how often the controller has chosen clusters.
-func (c controller) evaluations(h hub) int {
+// CountEvaluations is how often the controller has chosen clusters.
+func (c controller) CountEvaluations(h Hub) int {
 	h.Helper()
 	families, err := c.metrics.Gather()
-	h.ok(err)
+	h.NoError(err)
 	for _, family := range families {
 		if family.GetName() == "capstan_placement_evaluations_total" {
 			return int(family.GetMetric()[0].GetCounter().GetValue())

@@ -1,7 +1,9 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package placement
+// Package harness is a hub with a fleet and placements of all sorts, whose controllers tests
+// start and kill.
+package harness
 
 import (
 	"errors"
@@ -21,14 +23,14 @@ import (
 	"github.com/capstan-io/capstan/internal/scheduling/scheduler"
 )
 
-// exact returns an error as long as the decisions are not exactly what the
+// DiffersFromDeclared returns an error as long as the decisions are not exactly what the
 // placements declare, or a placement does not say what they are.
-func (w *world) exact() error {
+func (w *world) DiffersFromDeclared() error {
 	clusters := &clusterv1.ManagedClusterList{}
 	placements, decisions := &clusterv1beta1.PlacementList{}, &clusterv1beta1.PlacementDecisionList{}
 	if err := errors.Join(
-		w.List(w.Context(), clusters, client.MatchingLabels{fleetLabel: w.name}),
-		w.List(w.Context(), placements, client.InNamespace(w.name)), w.List(w.Context(), decisions, client.InNamespace(w.name)),
+		w.List(w.Context(), clusters, client.MatchingLabels{fleetLabel: w.FleetName}),
+		w.List(w.Context(), placements, client.InNamespace(w.FleetName)), w.List(w.Context(), decisions, client.InNamespace(w.FleetName)),
 	); err != nil {
 		return err
 	}
@@ -56,7 +58,7 @@ func (w *world) exact() error {
 func (w *world) compare(p *clusterv1beta1.Placement, decisions []clusterv1beta1.PlacementDecision, fleet view.Fleet) error {
 	eligible := map[string]bool{}
 	for i := range fleet.Len() {
-		if c := fleet.ClusterAt(i); len(p.Spec.Predicates) == 0 || c.Labels[envLabel] == prod {
+		if c := fleet.ClusterAt(i); len(p.Spec.Predicates) == 0 || c.Labels[EnvLabel] == Prod {
 			eligible[c.Name] = true
 		}
 	}
@@ -86,7 +88,7 @@ func (w *world) compare(p *clusterv1beta1.Placement, decisions []clusterv1beta1.
 	if err != nil {
 		return err
 	}
-	request, problems := placement.CompilePlacement(p, []scheduler.ClusterSet{{Name: w.name, Clusters: selector}})
+	request, problems := placement.CompilePlacement(p, []scheduler.ClusterSet{{Name: w.FleetName, Clusters: selector}})
 	if len(problems) > 0 {
 		return problems.ToAggregate()
 	}
@@ -132,7 +134,7 @@ func compareGroups(p *clusterv1beta1.Placement, decisions []clusterv1beta1.Place
 		sizes[labels[clusterv1beta1.LabelDecisionGroupIndex]] += len(decisions[i].Status.Decisions)
 		for _, d := range decisions[i].Status.Decisions {
 			c, found := fleet.ClusterNamed(d.ClusterName)
-			if name := labels[clusterv1beta1.LabelDecisionGroupName]; !found || (name == canary) != (c.Labels[ringLabel] == canary) {
+			if name := labels[clusterv1beta1.LabelDecisionGroupName]; !found || (name == Canary) != (c.Labels[RingLabel] == Canary) {
 				return fmt.Errorf("%s with the labels %v is in group %q of %s", d.ClusterName, c.Labels, name, p.Name)
 			}
 		}

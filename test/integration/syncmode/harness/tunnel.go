@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package syncmode
+package harness
 
 import (
 	"net"
@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 const (
@@ -24,14 +26,14 @@ type chunk struct {
 	data []byte
 }
 
-// farAway returns an address by which the API server at the URL is reached, with
+// FarAway returns an address by which the API server at the URL is reached, with
 // a delay for each direction, as if it were on another continent.
-func farAway(t *testing.T, server string, delay time.Duration) string {
+func FarAway(t testing.TB, server string, delay time.Duration) string {
 	t.Helper()
 	target, err := url.Parse(server)
-	must(t, err)
+	expect.NoError(t, err)
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	must(t, err)
+	expect.NoError(t, err)
 	var serving sync.WaitGroup
 	var mu sync.Mutex
 	open := map[net.Conn]bool{}

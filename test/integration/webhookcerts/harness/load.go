@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package webhookcerts
+package harness
 
 import (
 	"context"
@@ -22,8 +22,8 @@ const loadClients = 4
 
 // load are clients that write ManagedClusters without a pause.
 type load struct {
-	// done counts the requests that got through the webhooks.
-	done atomic.Int64
+	// Done counts the requests that got through the webhooks.
+	Done atomic.Int64
 	// from is the count at the begin of the present step.
 	from int64
 
@@ -31,7 +31,8 @@ type load struct {
 	failed []error
 }
 
-func (h *hub) startLoad(t *testing.T) *load {
+// StartLoad starts the clients, until the test ends.
+func (h *hub) StartLoad(t testing.TB) *load {
 	t.Helper()
 	l := &load{}
 	ctx, stop := context.WithCancel(t.Context())
@@ -69,7 +70,7 @@ func (l *load) note(ctx context.Context, err error) {
 		return
 	}
 	if err == nil {
-		l.done.Add(2)
+		l.Done.Add(2)
 		return
 	}
 	l.mutex.Lock()
@@ -77,20 +78,21 @@ func (l *load) note(ctx context.Context, err error) {
 	l.failed = append(l.failed, err)
 }
 
-func (l *load) failures() []error {
+// ListFailures returns the requests that have failed.
+func (l *load) ListFailures() []error {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	return slices.Clone(l.failed)
 }
 
-// more reports whether as many requests have got through since the last wait.
-func (l *load) more(count int64) bool { return l.done.Load() >= l.from+count }
+// HasMore reports whether as many requests have got through since the last wait.
+func (l *load) HasMore(count int64) bool { return l.Done.Load() >= l.from+count }
 
-// wait waits while the clients write.
-func (l *load) wait(t *testing.T, reason string, condition func() bool) {
+// AwaitRequests waits while the clients write.
+func (l *load) AwaitRequests(t testing.TB, reason string, condition func() bool) {
 	t.Helper()
-	l.from = l.done.Load()
+	l.from = l.Done.Load()
 	if !poll(t, condition) {
-		t.Fatalf("it never came to this: %s; failed requests: %v", reason, l.failures())
+		t.Fatalf("it never came to this: %s; failed requests: %v", reason, l.ListFailures())
 	}
 }

@@ -1,18 +1,11 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package placement breaks the placement controller while clusters change, and
-// sees that each time the PlacementDecisions end as exactly what the Placements
-// declare: no cluster missing, none listed twice, and nothing written any more.
-// Replica sets lose the API server in the middle of a rollout, and end with one
-// work for each cluster.
-// With -args -long the fleets are larger and the faults last longer.
-package placement
+package harness
 
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"sync"
 	"testing"
@@ -37,10 +30,9 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
 	"github.com/capstan-io/capstan/internal/hub/placement"
+	"github.com/capstan-io/capstan/internal/testing/env"
 	"github.com/capstan-io/capstan/internal/testing/passes"
 )
-
-var long = flag.Bool("long", false, "larger fleets, and longer faults")
 
 const (
 	// patience only decides how long a failure takes.
@@ -48,8 +40,8 @@ const (
 	// clients is how many requests of the test are under way at a time.
 	clients = 16
 
-	fleetLabel, envLabel, ringLabel = "fleet", "env", "ring"
-	prod, canary                    = "prod", "canary"
+	fleetLabel, EnvLabel, RingLabel = "fleet", "env", "ring"
+	Prod, Canary                    = "prod", "canary"
 	// few is how many clusters one of the placements wants, and groupSize how many
 	// a group of another has at most.
 	few, groupSize = 7, 20
@@ -57,16 +49,18 @@ const (
 
 // world is a hub with a fleet, and placements of all sorts.
 type world struct {
-	*testing.T
+	testing.TB
 	client.WithWatch
-	config *rest.Config
-	set    *clusterv1beta2.ManagedClusterSet
-	name   string // of the fleet and of the namespace
+	config    *rest.Config
+	set       *clusterv1beta2.ManagedClusterSet
+	FleetName string // of the fleet and of the namespace
 }
 
-func TestFaults(t *testing.T) {
+// NewWorld returns a world whose placements choose from a fleet that has no cluster yet.
+func NewWorld(t testing.TB, servers *env.Servers, name string) *world {
+	t.Helper()
 	ctrl.SetLogger(logr.Discard())
-	_, restConfig := Servers.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../config/crd"} })
+	_, restConfig := servers.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../config/crd"} })
 	scheme, err := placement.NewPlacementScheme()
 	if err != nil {
 		t.Fatal(err)
@@ -78,36 +72,30 @@ func TestFaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, test := range map[string]func(*world){
-		"killed": testKilledAtEveryWrite, "handover": testTwoControllersAtOnce, "churn": testClustersComeAndGo, "outage": testOutageDuringRollouts,
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := &world{T: t, WithWatch: c, config: restConfig, name: name}
-			w.furnish()
-			test(w)
-		})
-	}
+	w := &world{TB: t, WithWatch: c, config: restConfig, FleetName: name}
+	w.furnish()
+	return w
 }
 
 // furnish makes the namespace with its set, and the placements.
 func (w *world) furnish() {
-	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.name}})
-	w.set = &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: w.name}, Spec: clusterv1beta2.ManagedClusterSetSpec{
+	w.CreateObject(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.FleetName}})
+	w.set = &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: w.FleetName}, Spec: clusterv1beta2.ManagedClusterSetSpec{
 		ClusterSelector: clusterv1beta2.ManagedClusterSelector{
-			SelectorType: clusterv1beta2.SelectorTypeLabelSelector, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{fleetLabel: w.name}},
+			SelectorType: clusterv1beta2.SelectorTypeLabelSelector, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{fleetLabel: w.FleetName}},
 		},
 	}}
-	w.create(w.set)
-	w.create(&clusterv1beta2.ManagedClusterSetBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.name, Name: w.name}, Spec: clusterv1beta2.ManagedClusterSetBindingSpec{ClusterSet: w.name},
+	w.CreateObject(w.set)
+	w.CreateObject(&clusterv1beta2.ManagedClusterSetBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.FleetName, Name: w.FleetName}, Spec: clusterv1beta2.ManagedClusterSetBindingSpec{ClusterSet: w.FleetName},
 	})
 	everywhere := clusterv1beta1.PlacementSpec{}
 	everywhere.DecisionStrategy.GroupStrategy.ClustersPerDecisionGroup.IntVal = groupSize
-	everywhere.DecisionStrategy.GroupStrategy.DecisionGroups = []clusterv1beta1.DecisionGroup{{GroupName: canary, ClusterSelector: clusterv1beta1.GroupClusterSelector{
-		LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{ringLabel: canary}},
+	everywhere.DecisionStrategy.GroupStrategy.DecisionGroups = []clusterv1beta1.DecisionGroup{{GroupName: Canary, ClusterSelector: clusterv1beta1.GroupClusterSelector{
+		LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{RingLabel: Canary}},
 	}}}
 	byLabel := clusterv1beta1.PlacementSpec{Predicates: []clusterv1beta1.ClusterPredicate{{RequiredClusterSelector: clusterv1beta1.ClusterSelector{
-		LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{envLabel: prod}},
+		LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{EnvLabel: Prod}},
 	}}}}
 	some := byLabel
 	some.NumberOfClusters = new(int32(few))
@@ -119,37 +107,41 @@ func (w *world) furnish() {
 		}},
 	}
 	for name, spec := range map[string]clusterv1beta1.PlacementSpec{"everywhere": everywhere, "prod": byLabel, "few": some} {
-		w.create(&clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: w.name, Name: name}, Spec: spec})
+		w.CreateObject(&clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: w.FleetName, Name: name}, Spec: spec})
 	}
 }
 
-func (w *world) cluster(i int) *clusterv1.ManagedCluster {
+// Cluster returns a cluster of the fleet, which is not on the hub yet.
+func (w *world) Cluster(i int) *clusterv1.ManagedCluster {
 	return &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{
-		Name: fmt.Sprintf("%s-%03d", w.name, i), Labels: map[string]string{fleetLabel: w.name, envLabel: []string{prod, "test"}[i%2]},
+		Name: fmt.Sprintf("%s-%03d", w.FleetName, i), Labels: map[string]string{fleetLabel: w.FleetName, EnvLabel: []string{Prod, "test"}[i%2]},
 	}}
 }
 
-// all does something n times, several at a time.
-func (w *world) all(n int, do func(ctx context.Context, i int) error) {
+// EachOf does something n times, several at a time.
+func (w *world) EachOf(n int, do func(ctx context.Context, i int) error) {
 	w.Helper()
 	group, ctx := errgroup.WithContext(w.Context())
 	group.SetLimit(clients)
 	for i := range n {
 		group.Go(func() error { return do(ctx, i) })
 	}
-	w.must(group.Wait())
+	w.Must(group.Wait())
 }
 
-func (w *world) label(ctx context.Context, i int, key, value string) error {
-	return w.Patch(ctx, w.cluster(i), client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, key, value)))
+// LabelCluster changes a label of a cluster.
+func (w *world) LabelCluster(ctx context.Context, i int, key, value string) error {
+	return w.Patch(ctx, w.Cluster(i), client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, key, value)))
 }
 
-func (w *world) create(o client.Object) {
+// CreateObject creates an object.
+func (w *world) CreateObject(o client.Object) {
 	w.Helper()
-	w.must(w.Create(w.Context(), o))
+	w.Must(w.Create(w.Context(), o))
 }
 
-func (w *world) must(err error) {
+// Must ends the test on an error.
+func (w *world) Must(err error) {
 	w.Helper()
 	if err != nil {
 		w.Fatal(err)
@@ -159,8 +151,8 @@ func (w *world) must(err error) {
 // errKilled is what the writes of a dead controller end with.
 var errKilled = errors.New("the controller is dead")
 
-// controller is one life of the controller.
-type controller struct {
+// Controller is one life of the controller.
+type Controller struct {
 	// limit is at which write it dies, from 1; 0 is never. The write is carried out
 	// if late is true, but nobody hears the answer.
 	limit int
@@ -175,8 +167,8 @@ type controller struct {
 	done   chan error
 }
 
-// start starts a controller. The test waits for its end.
-func (w *world) start(c *controller) *controller {
+// StartController starts a controller. The test waits for its end.
+func (w *world) StartController(c *Controller) *Controller {
 	w.Helper()
 	ctx, cancel := context.WithCancel(w.Context())
 	c.cancel, c.done, c.passes = cancel, make(chan error, 1), passes.NewPasses()
@@ -191,15 +183,15 @@ func (w *world) start(c *controller) *controller {
 			return interceptor.NewClient(inner, c.funcs()), nil
 		},
 	})
-	w.must(err)
-	w.must(placement.SetupPlacementController(ctx, mgr, placement.SetupOptions{}))
+	w.Must(err)
+	w.Must(placement.SetupPlacementController(ctx, mgr, placement.SetupOptions{}))
 	go func() { c.done <- mgr.Start(ctx) }()
-	w.Cleanup(c.kill)
+	w.Cleanup(c.Kill)
 	return c
 }
 
-// kill ends the controller at once: what it is about to write is not written.
-func (c *controller) kill() {
+// Kill ends the controller at once: what it is about to write is not written.
+func (c *Controller) Kill() {
 	c.mu.Lock()
 	c.dead = true
 	c.mu.Unlock()
@@ -208,14 +200,14 @@ func (c *controller) kill() {
 }
 
 // ended reports whether the controller has died.
-func (c *controller) ended() bool {
+func (c *Controller) ended() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.dead
 }
 
 // funcs count what the controller writes, and end it.
-func (c *controller) funcs() interceptor.Funcs {
+func (c *Controller) funcs() interceptor.Funcs {
 	return interceptor.Funcs{
 		Create: func(ctx context.Context, inner client.WithWatch, o client.Object, options ...client.CreateOption) error {
 			return c.write(ctx, o, func(ctx context.Context) error { return inner.Create(ctx, o, options...) })
@@ -232,7 +224,7 @@ func (c *controller) funcs() interceptor.Funcs {
 	}
 }
 
-func (c *controller) write(ctx context.Context, o client.Object, do func(context.Context) error) error {
+func (c *Controller) write(ctx context.Context, o client.Object, do func(context.Context) error) error {
 	switch o.(type) {
 	case *clusterv1beta1.Placement, *clusterv1beta1.PlacementDecision:
 	default:
@@ -257,7 +249,7 @@ func (c *controller) write(ctx context.Context, o client.Object, do func(context
 	return errKilled
 }
 
-func (c *controller) written() int {
+func (c *Controller) written() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.writes
