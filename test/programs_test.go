@@ -59,11 +59,12 @@ func starters() map[string]inputs {
 		"test/mutation/testrun":        noTree,   // sleep
 		"test/peers/ocm":               apart,
 		"test/peers/olm":               apart,
-		"test/peers/prometheus":        apart,
 		"test/release":                 apart,
 
 		"test/integration/conformance/twins": ofAssets, // kubectl
 		"test/integration/setup/harness":     ofAssets,
+		"test/e2e/harness":                   apart,
+		"test/peers/prometheus/harness":      apart,
 	}
 }
 

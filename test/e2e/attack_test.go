@@ -21,6 +21,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/capstan-io/capstan/test/e2e/harness"
 )
 
 const victim = "victim"
@@ -75,11 +77,11 @@ spec: {signerName: %s, usages: ["%s"], request: %s}
 
 // attackAsBootstrap tries what a leaked bootstrap kubeconfig could be used for.
 func (s *story) attackAsBootstrap(t *testing.T) {
-	s.hub.apply(t, fmt.Sprintf("{apiVersion: cluster.open-cluster-management.io/v1, kind: ManagedCluster, metadata: {name: %s}, spec: {hubAcceptsClient: true}}", victim))
-	s.hub.waitCondition(t, "HubAcceptedManagedCluster", "True HubClusterAdminAccepted", "managedcluster/"+victim)
-	thief := s.hub.as(s.hubKubeconfig)
+	s.hub.ApplyText(t, fmt.Sprintf("{apiVersion: cluster.open-cluster-management.io/v1, kind: ManagedCluster, metadata: {name: %s}, spec: {hubAcceptsClient: true}}", victim))
+	s.hub.AwaitCondition(t, "HubAcceptedManagedCluster", "True HubClusterAdminAccepted", "managedcluster/"+victim)
+	thief := s.hub.SeenBy(s.hubKubeconfig)
 
-	thief.kubectl(t, "get", "managedcluster", s.clusterName) // what it may do works
+	thief.RunKubectl(t, "get", "managedcluster", s.clusterName) // what it may do works
 	for what, args := range map[string][]string{
 		"read secrets":                 {"get", "secrets", "-A"},
 		"read ConfigMaps":              {"get", "configmaps", "-A"},
@@ -93,15 +95,15 @@ func (s *story) attackAsBootstrap(t *testing.T) {
 		"create an RBAC binding":       {"create", "clusterrolebinding", "thief", "--clusterrole=cluster-admin", "--user=thief"},
 		"read the hub's configuration": {"get", "clustermanagers"},
 	} {
-		t.Run(what, func(t *testing.T) { thief.refused(t, "", []string{"forbidden"}, args...) })
+		t.Run(what, func(t *testing.T) { thief.IsRefused(t, "", []string{"forbidden"}, args...) })
 	}
 	t.Run("join and accept itself", func(t *testing.T) {
-		thief.refused(t, "{apiVersion: cluster.open-cluster-management.io/v1, kind: ManagedCluster, metadata: {name: thief}, spec: {hubAcceptsClient: true}}",
+		thief.IsRefused(t, "{apiVersion: cluster.open-cluster-management.io/v1, kind: ManagedCluster, metadata: {name: thief}, spec: {hubAcceptsClient: true}}",
 			[]string{"accept"}, "create", "-f", "-")
 	})
 	t.Run("approve a request", func(t *testing.T) {
-		thief.kubectlWithInput(t, renewalOf(victim, "thief").yaml(t, "bootstrap-for-victim"), "create", "-f", "-")
-		thief.refused(t, "", []string{"forbidden"}, "certificate", "approve", "bootstrap-for-victim")
+		thief.RunKubectlWithInput(t, renewalOf(victim, "thief").yaml(t, "bootstrap-for-victim"), "create", "-f", "-")
+		thief.IsRefused(t, "", []string{"forbidden"}, "certificate", "approve", "bootstrap-for-victim")
 		s.staysUnapproved(t, "bootstrap-for-victim")
 	})
 }
@@ -110,7 +112,7 @@ func (s *story) attackAsBootstrap(t *testing.T) {
 // agent's certificate, above all what CVE-2026-4740 and CVE-2024-56513 were.
 func (s *story) attackAsAgent(t *testing.T) {
 	thief := s.thief(t)
-	thief.kubectl(t, "get", "managedcluster", s.clusterName) // what it may do works
+	thief.RunKubectl(t, "get", "managedcluster", s.clusterName) // what it may do works
 
 	for what, args := range map[string][]string{
 		"read another cluster":              {"get", "managedcluster", victim},
@@ -120,7 +122,7 @@ func (s *story) attackAsAgent(t *testing.T) {
 		"read its own namespace's secrets":  {"get", "secrets", "-n", s.clusterName},
 		"change another cluster's lease":    {"patch", "lease", "managed-cluster-lease", "-n", victim, "-p", "{}"},
 		"change another cluster's status":   {"patch", "managedcluster", victim, "--subresource=status", "--type=merge", "-p", `{"status":{"version":{"kubernetes":"v0"}}}`},
-		"create work in its own namespace":  {"create", "-n", s.clusterName, "-f", filepath.Join(theLab.root, "hack/demo/work.yaml")},
+		"create work in its own namespace":  {"create", "-n", s.clusterName, "-f", filepath.Join(theLab.Root, "hack/demo/work.yaml")},
 		"delete work in its own namespace":  {"delete", "manifestwork", "hello", "-n", s.clusterName},
 		"delete itself":                     {"delete", "managedcluster", s.clusterName},
 		"approve a request":                 {"certificate", "approve", "bootstrap-for-victim"},
@@ -131,7 +133,7 @@ func (s *story) attackAsAgent(t *testing.T) {
 		"get a token of a hub component":    {"create", "token", "-n", hubNamespace, "registration-controller-sa"},
 		"read the bootstrap ServiceAccount": {"get", "serviceaccount", "-n", operatorNamespace, "agent-registration-bootstrap"},
 	} {
-		t.Run(what, func(t *testing.T) { thief.refused(t, "", []string{"forbidden"}, args...) })
+		t.Run(what, func(t *testing.T) { thief.IsRefused(t, "", []string{"forbidden"}, args...) })
 	}
 	t.Run("forged renewals", s.forgeRenewals)
 	t.Run("a flood of requests", s.floodRequests)
@@ -139,9 +141,9 @@ func (s *story) attackAsAgent(t *testing.T) {
 
 // thief is somebody with the certificate that the agent has now: one that was
 // stolen before may have expired, and then everything is refused.
-func (s *story) thief(t *testing.T) cluster {
+func (s *story) thief(t *testing.T) harness.Cluster {
 	t.Helper()
-	return s.hub.as(s.agentKubeconfig(t))
+	return s.hub.SeenBy(s.agentKubeconfig(t))
 }
 
 func (s *story) forgeRenewals(t *testing.T) {
@@ -173,25 +175,25 @@ func (s *story) forgeRenewals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			csr := "forged-" + name
 			if f.label != s.clusterName {
-				s.thief(t).refused(t, f.yaml(t, csr), []string{"its own cluster only"}, "create", "-f", "-")
+				s.thief(t).IsRefused(t, f.yaml(t, csr), []string{"its own cluster only"}, "create", "-f", "-")
 				return
 			}
-			s.thief(t).kubectlWithInput(t, f.yaml(t, csr), "create", "-f", "-")
+			s.thief(t).RunKubectlWithInput(t, f.yaml(t, csr), "create", "-f", "-")
 			s.staysUnapproved(t, csr)
 		})
 	}
 	t.Run("the true renewal is approved", func(t *testing.T) {
-		s.thief(t).kubectlWithInput(t, own.yaml(t, "true-renewal"), "create", "-f", "-")
-		eventually(t, func() error {
-			if approved := s.hub.jsonpath(t, `{.status.conditions[?(@.type=="Approved")].status}`, "csr/true-renewal"); approved != "True" {
+		s.thief(t).RunKubectlWithInput(t, own.yaml(t, "true-renewal"), "create", "-f", "-")
+		harness.Eventually(t, func() error {
+			if approved := s.hub.ReadPath(t, `{.status.conditions[?(@.type=="Approved")].status}`, "csr/true-renewal"); approved != "True" {
 				return fmt.Errorf("the renewal that differs in nothing is not approved: %q", approved)
 			}
 			return nil
 		})
 	})
 	t.Run("refusals are told", func(t *testing.T) {
-		eventually(t, func() error {
-			events := s.hub.kubectl(t, "get", "events.events.k8s.io", "-A", "-o", "jsonpath={range .items[*]}{.regarding.name} {.reason} {.note}{'\\n'}{end}")
+		harness.Eventually(t, func() error {
+			events := s.hub.RunKubectl(t, "get", "events.events.k8s.io", "-A", "-o", "jsonpath={range .items[*]}{.regarding.name} {.reason} {.note}{'\\n'}{end}")
 			// One event stands for all refusals of a kind within some minutes.
 			for _, reason := range []string{"CertificateRequestMalformed", "CertificateRequestForOtherIdentity"} {
 				if !strings.Contains(events, reason) {
@@ -201,7 +203,7 @@ func (s *story) forgeRenewals(t *testing.T) {
 			return nil
 		})
 	})
-	s.hub.kubectl(t, "delete", "csr", "-l", clusterNameLabel)
+	s.hub.RunKubectl(t, "delete", "csr", "-l", clusterNameLabel)
 }
 
 // floodRequests has the hub go on while a cluster files requests in the name of another.
@@ -212,19 +214,19 @@ func (s *story) floodRequests(t *testing.T) {
 	for i := range flood {
 		all.WriteString("---\n" + renewalOf(victim, "flood").yaml(t, fmt.Sprintf("flood-%d", i)))
 	}
-	thief.refused(t, all.String(), []string{"its own cluster only"}, "create", "-f", "-")
-	thief.kubectlWithInput(t, renewalOf(s.clusterName, s.agentName(t)).yaml(t, "after-the-flood"), "create", "-f", "-")
-	eventually(t, func() error {
-		if approved := s.hub.jsonpath(t, `{.status.conditions[?(@.type=="Approved")].status}`, "csr/after-the-flood"); approved != "True" {
+	thief.IsRefused(t, all.String(), []string{"its own cluster only"}, "create", "-f", "-")
+	thief.RunKubectlWithInput(t, renewalOf(s.clusterName, s.agentName(t)).yaml(t, "after-the-flood"), "create", "-f", "-")
+	harness.Eventually(t, func() error {
+		if approved := s.hub.ReadPath(t, `{.status.conditions[?(@.type=="Approved")].status}`, "csr/after-the-flood"); approved != "True" {
 			return fmt.Errorf("a true renewal behind %d forged ones is not approved", flood)
 		}
 		return nil
 	})
-	if approved := s.hub.jsonpath(t, `{.items[*].status.certificate}`, "csr", "-l", clusterNameLabel+"="+victim); approved != "" {
+	if approved := s.hub.ReadPath(t, `{.items[*].status.certificate}`, "csr", "-l", clusterNameLabel+"="+victim); approved != "" {
 		t.Error("a request of the flood got a certificate")
 	}
-	s.hub.kubectl(t, "delete", "csr", "-l", clusterNameLabel)
-	s.hub.kubectl(t, "delete", "managedcluster", victim, "--timeout", patience.String())
+	s.hub.RunKubectl(t, "delete", "csr", "-l", clusterNameLabel)
+	s.hub.RunKubectl(t, "delete", "managedcluster", victim, "--timeout", harness.Patience.String())
 }
 
 // deniedComesBack: the certificate of a denied cluster is of no use, and
@@ -232,20 +234,20 @@ func (s *story) floodRequests(t *testing.T) {
 func (s *story) deniedComesBack(t *testing.T) {
 	kubeconfig := s.agentKubeconfig(t)
 	s.accept(t, false)
-	s.hub.waitCondition(t, "HubAcceptedManagedCluster", "False HubClusterAdminDenied", "managedcluster/"+s.clusterName)
-	thief := s.hub.as(kubeconfig)
-	eventually(t, func() error {
-		if out, err := thief.try(t.Context(), "", "get", "manifestworks", "-n", s.clusterName); err == nil {
+	s.hub.AwaitCondition(t, "HubAcceptedManagedCluster", "False HubClusterAdminDenied", "managedcluster/"+s.clusterName)
+	thief := s.hub.SeenBy(kubeconfig)
+	harness.Eventually(t, func() error {
+		if out, err := thief.TryKubectl(t.Context(), "", "get", "manifestworks", "-n", s.clusterName); err == nil {
 			return fmt.Errorf("a denied cluster reads its works: %s", out)
 		}
 		return nil
 	})
-	thief.refused(t, "", []string{"forbidden"}, "patch", "managedcluster", s.clusterName, "--type=merge", "-p", `{"spec":{"hubAcceptsClient":true}}`)
-	thief.refused(t, renewalOf(s.clusterName, s.agentName(t)).yaml(t, "denied-renewal"), []string{"forbidden"}, "create", "-f", "-")
-	bootstrap := s.hub.as(s.hubKubeconfig)
-	bootstrap.kubectlWithInput(t, renewalOf(s.clusterName, "again").yaml(t, "denied-bootstrap"), "create", "-f", "-")
+	thief.IsRefused(t, "", []string{"forbidden"}, "patch", "managedcluster", s.clusterName, "--type=merge", "-p", `{"spec":{"hubAcceptsClient":true}}`)
+	thief.IsRefused(t, renewalOf(s.clusterName, s.agentName(t)).yaml(t, "denied-renewal"), []string{"forbidden"}, "create", "-f", "-")
+	bootstrap := s.hub.SeenBy(s.hubKubeconfig)
+	bootstrap.RunKubectlWithInput(t, renewalOf(s.clusterName, "again").yaml(t, "denied-bootstrap"), "create", "-f", "-")
 	s.staysUnapproved(t, "denied-bootstrap")
-	s.hub.kubectl(t, "delete", "csr", "denied-bootstrap")
+	s.hub.RunKubectl(t, "delete", "csr", "denied-bootstrap")
 	s.accept(t, true)
 	s.isAvailable(t)
 }
@@ -255,18 +257,18 @@ func (s *story) deniedComesBack(t *testing.T) {
 // approved.
 func (s *story) staysUnapproved(t *testing.T, csr string) {
 	t.Helper()
-	if s.hub.jsonpath(t, "{.spec.hubAcceptsClient}", "managedcluster/"+s.clusterName) == "true" {
+	if s.hub.ReadPath(t, "{.spec.hubAcceptsClient}", "managedcluster/"+s.clusterName) == "true" {
 		probe := "probe-" + csr
-		s.hub.as(s.agentKubeconfig(t)).kubectlWithInput(t, renewalOf(s.clusterName, s.agentName(t)).yaml(t, probe), "create", "-f", "-")
-		eventually(t, func() error {
-			if s.hub.jsonpath(t, `{.status.conditions[?(@.type=="Approved")].status}`, "csr/"+probe) != "True" {
+		s.hub.SeenBy(s.agentKubeconfig(t)).RunKubectlWithInput(t, renewalOf(s.clusterName, s.agentName(t)).yaml(t, probe), "create", "-f", "-")
+		harness.Eventually(t, func() error {
+			if s.hub.ReadPath(t, `{.status.conditions[?(@.type=="Approved")].status}`, "csr/"+probe) != "True" {
 				return fmt.Errorf("the probe %s is not approved", probe)
 			}
 			return nil
 		})
-		s.hub.kubectl(t, "delete", "csr", probe)
+		s.hub.RunKubectl(t, "delete", "csr", probe)
 	}
-	if status := s.hub.jsonpath(t, `{.status.conditions[?(@.type=="Approved")].status}{.status.certificate}`, "csr/"+csr); status != "" {
+	if status := s.hub.ReadPath(t, `{.status.conditions[?(@.type=="Approved")].status}{.status.certificate}`, "csr/"+csr); status != "" {
 		t.Errorf("the request %s was approved", csr)
 	}
 }
@@ -286,7 +288,7 @@ func (s *story) fromHubSecret(t *testing.T, key string) string {
 func (s *story) hubSecret(t *testing.T, keys ...string) map[string][]byte {
 	t.Helper()
 	var data map[string][]byte
-	if err := json.Unmarshal([]byte(s.member.jsonpath(t, "{.data}", "-n", agentNamespace, "secret/hub-kubeconfig-secret")), &data); err != nil {
+	if err := json.Unmarshal([]byte(s.member.ReadPath(t, "{.data}", "-n", agentNamespace, "secret/hub-kubeconfig-secret")), &data); err != nil {
 		t.Fatalf("reading hub-kubeconfig-secret: %v", err)
 	}
 	for _, key := range keys {
@@ -310,12 +312,4 @@ func (s *story) agentKubeconfig(t *testing.T) string {
 		}
 	}
 	return filepath.Join(dir, "kubeconfig")
-}
-
-// kubectlWithInput runs kubectl with text on standard input; it has to succeed.
-func (c cluster) kubectlWithInput(t *testing.T, stdin string, args ...string) {
-	t.Helper()
-	if _, err := c.try(t.Context(), stdin, args...); err != nil {
-		t.Fatal(err)
-	}
 }

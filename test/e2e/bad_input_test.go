@@ -30,7 +30,7 @@ func (s *story) badInput(t *testing.T) {
 	}{
 		{"malformed kubeconfig", "BootstrapSecretMalformed", "this is no kubeconfig"},
 		{"wrong CA", "HubCertificateUntrusted", s.changed(t, func(c *api.Cluster, _ *api.AuthInfo) {
-			other, err := clientcmd.LoadFromFile(theLab.kubeconfig())
+			other, err := clientcmd.LoadFromFile(theLab.KubeconfigPath())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -41,27 +41,27 @@ func (s *story) badInput(t *testing.T) {
 	} {
 		t.Run(mistake.name, func(t *testing.T) {
 			s.putBootstrap(t, mistake.kubeconfig)
-			s.member.waitCondition(t, "Joined", "False "+mistake.reason, klusterlet)
-			t.Log(s.member.condition(t, "Joined", klusterlet))
+			s.member.AwaitCondition(t, "Joined", "False "+mistake.reason, klusterlet)
+			t.Log(s.member.ReadCondition(t, "Joined", klusterlet))
 			s.putBootstrap(t, string(good))
-			s.member.waitCondition(t, "Joined", "False WaitingForCSRApproval", klusterlet)
+			s.member.AwaitCondition(t, "Joined", "False WaitingForCSRApproval", klusterlet)
 		})
 	}
 	t.Run("unknown feature gate", func(t *testing.T) {
 		patch := func(gates string) {
-			s.member.kubectl(t, "patch", "klusterlet", "klusterlet", "--type=merge", "-p",
+			s.member.RunKubectl(t, "patch", "klusterlet", "klusterlet", "--type=merge", "-p",
 				fmt.Sprintf(`{"spec":{"registrationConfiguration":{"featureGates":%s}}}`, gates))
 		}
 		patch(`[{"feature":"Nonsense","mode":"Enable"}]`)
-		s.member.waitCondition(t, "ValidFeatureGates", "False InvalidFeatureGatesExisting", klusterlet)
-		if message := s.member.condition(t, "ValidFeatureGates", klusterlet); !strings.Contains(message, "Nonsense") {
+		s.member.AwaitCondition(t, "ValidFeatureGates", "False InvalidFeatureGatesExisting", klusterlet)
+		if message := s.member.ReadCondition(t, "ValidFeatureGates", klusterlet); !strings.Contains(message, "Nonsense") {
 			t.Errorf("the condition does not name the gate: %s", message)
 		}
 		patch("null")
-		s.member.waitCondition(t, "ValidFeatureGates", "True FeatureGatesAllValid", klusterlet)
+		s.member.AwaitCondition(t, "ValidFeatureGates", "True FeatureGatesAllValid", klusterlet)
 	})
 	t.Run("cluster name that is no namespace", func(t *testing.T) {
-		s.hub.refused(t, "{apiVersion: cluster.open-cluster-management.io/v1, kind: ManagedCluster, metadata: {name: a.b}}", []string{"a.b"}, "create", "-f", "-")
+		s.hub.IsRefused(t, "{apiVersion: cluster.open-cluster-management.io/v1, kind: ManagedCluster, metadata: {name: a.b}}", []string{"a.b"}, "create", "-f", "-")
 	})
 }
 
@@ -88,7 +88,7 @@ func (s *story) putBootstrap(t *testing.T, kubeconfig string) {
 	if err := os.WriteFile(file, []byte(kubeconfig), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	secret := s.member.kubectl(t, "-n", agentNamespace, "create", "secret", "generic", "bootstrap-hub-kubeconfig",
+	secret := s.member.RunKubectl(t, "-n", agentNamespace, "create", "secret", "generic", "bootstrap-hub-kubeconfig",
 		"--from-file=kubeconfig="+file, "--dry-run=client", "-o", "yaml")
-	s.member.apply(t, secret)
+	s.member.ApplyText(t, secret)
 }

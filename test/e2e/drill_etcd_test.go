@@ -7,7 +7,6 @@ package e2e
 
 import (
 	"bytes"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,67 +15,57 @@ import (
 	"time"
 
 	"github.com/capstan-io/capstan/internal/server/certs"
+	"github.com/capstan-io/capstan/test/e2e/harness"
 )
 
 // drillExternalEtcd makes a hub that stores its objects in an etcd elsewhere, and
 // meets certificates that have expired, before and while it serves.
-func drillExternalEtcd(t *testing.T, d *drill) {
-	etcd := startEtcd(t, d.gateway(t))
+func drillExternalEtcd(t *testing.T, d *harness.Drill) {
+	etcd := startEtcd(t, d.GatewayOfHost(t))
 	flags := []string{"--external-etcd", etcd.url, "--external-etcd-secret", "etcd"}
-	init := d.onHost("init --dedicated", append(flags, "--image", theLab.image)...)
-	d.refuses(t, `there is no Secret "`+drillPlace+`/etcd"`, init...)
-	d.host.kubectl(t, "create", "namespace", drillPlace)
+	init := d.OnHost("init --dedicated", append(flags, "--image", theLab.Image)...)
+	d.IsRefused(t, `there is no Secret "`+harness.DrillPlace+`/etcd"`, init...)
+	d.Host.RunKubectl(t, "create", "namespace", harness.DrillPlace)
 	expired := etcd.client(t, time.Now().Add(-2*certs.LeafLifetime))
 	etcd.store(t, d, expired)
-	d.refuses(t, "has expired at", init...)
-	if err := d.host.leftovers(t.Context()); err != nil {
+	d.IsRefused(t, "has expired at", init...)
+	if err := d.Host.FindLeftovers(t.Context()); err != nil {
 		t.Errorf("a hub that was refused has left something: %v", err)
 	}
-	d.say("init without the Secret and with an expired certificate: refused, nothing made")
+	d.NoteLine("init without the Secret and with an expired certificate: refused, nothing made")
 
 	valid := etcd.client(t, time.Now())
 	etcd.store(t, d, valid)
-	d.makeHub(t, flags...)
-	d.host.waitCondition(t, "EtcdReady", "True", "-n", drillPlace, "controlplane/"+drillHub)
-	if pods := d.host.jsonpath(t, "{.items[*].metadata.name}", "-n", drillPlace, "pods"); strings.Contains(pods, "etcd") {
+	d.MakeHub(t, flags...)
+	d.Host.AwaitCondition(t, "EtcdReady", "True", "-n", harness.DrillPlace, "controlplane/"+harness.DrillHub)
+	if pods := d.Host.ReadPath(t, "{.items[*].metadata.name}", "-n", harness.DrillPlace, "pods"); strings.Contains(pods, "etcd") {
 		t.Errorf("the hub runs an etcd of its own: %s", pods)
 	}
-	d.join(t)
-	before := d.identities(t)
+	d.JoinMember(t)
+	before := d.Identities(t)
 
 	etcd.store(t, d, expired)
-	d.host.waitCondition(t, "Degraded", "True ExternalEtcdInvalid", "-n", drillPlace, "controlplane/"+drillHub)
-	said := d.host.condition(t, "Degraded", "-n", drillPlace, "controlplane/"+drillHub)
+	d.Host.AwaitCondition(t, "Degraded", "True ExternalEtcdInvalid", "-n", harness.DrillPlace, "controlplane/"+harness.DrillHub)
+	said := d.Host.ReadCondition(t, "Degraded", "-n", harness.DrillPlace, "controlplane/"+harness.DrillHub)
 	if !strings.Contains(said, "expired") {
 		t.Errorf("the condition does not say what is wrong: %s", said)
 	}
 	etcd.store(t, d, valid)
-	d.host.waitCondition(t, "Degraded", "False", "-n", drillPlace, "controlplane/"+drillHub)
-	d.delivers(t, "after the certificate was renewed")
-	d.say("certificate expired while the hub served: %s", said)
-	d.sameAs(t, before)
+	d.Host.AwaitCondition(t, "Degraded", "False", "-n", harness.DrillPlace, "controlplane/"+harness.DrillHub)
+	d.DeliversWork(t, "after the certificate was renewed")
+	d.NoteLine("certificate expired while the hub served: %s", said)
+	d.SameAs(t, before)
 
 	// The data are not the hub's to delete: a hub of the same name goes on with them.
-	uid := d.hub.jsonpath(t, "{.metadata.uid}", "namespace/kube-system")
-	d.unregister(t)
-	d.capstan(t, d.onHost("clean --dedicated")...)
-	d.makeHub(t, flags...)
-	if again := d.hub.jsonpath(t, "{.metadata.uid}", "namespace/kube-system"); again != uid {
+	uid := d.Hub.ReadPath(t, "{.metadata.uid}", "namespace/kube-system")
+	d.Unregister(t)
+	d.RunCapstan(t, d.OnHost("clean --dedicated")...)
+	d.MakeHub(t, flags...)
+	if again := d.Hub.ReadPath(t, "{.metadata.uid}", "namespace/kube-system"); again != uid {
 		t.Errorf("the hub was %s, and made anew it is %s", uid, again)
 	}
-	d.say("removed and made anew: the hub with its data")
-	d.removeHub(t)
-}
-
-// gateway is the address of the machine in the network of the lab.
-func (d *drill) gateway(t *testing.T) string {
-	t.Helper()
-	server, err := url.Parse(d.host.kubectl(t, "config", "view", "--minify", "-o", "jsonpath={.clusters[0].cluster.server}"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	network := server.Hostname()
-	return network[:strings.LastIndex(network, ".")] + ".1"
+	d.NoteLine("removed and made anew: the hub with its data")
+	d.RemoveHub(t)
 }
 
 // etcdElsewhere is an etcd that somebody else runs.
@@ -104,7 +93,7 @@ func startEtcd(t *testing.T, address string) *etcdElsewhere {
 	}
 	const clients, peers = ":12379", "http://127.0.0.1:12380"
 	e := &etcdElsewhere{url: "https://" + address + clients, authority: authority}
-	command := exec.CommandContext(t.Context(), theLab.bin("kube"))
+	command := exec.CommandContext(t.Context(), theLab.ToolPath("kube"))
 	command.Args = []string{
 		"etcd", "--data-dir=" + filepath.Join(folder, "data"), "--listen-client-urls=" + e.url, "--advertise-client-urls=" + e.url,
 		"--listen-peer-urls=" + peers, "--initial-advertise-peer-urls=" + peers, "--initial-cluster=default=" + peers,
@@ -136,11 +125,11 @@ func (e *etcdElsewhere) client(t *testing.T, from time.Time) *certs.CertificateP
 }
 
 // store writes the credential into the Secret that the hub reads.
-func (e *etcdElsewhere) store(t *testing.T, d *drill, pair *certs.CertificatePair) {
+func (e *etcdElsewhere) store(t *testing.T, d *harness.Drill, pair *certs.CertificatePair) {
 	t.Helper()
 	indent := func(pem []byte) string {
 		return "|\n    " + strings.ReplaceAll(strings.TrimSpace(string(pem)), "\n", "\n    ")
 	}
-	d.host.apply(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: etcd, namespace: "+drillPlace+"}\nstringData:\n"+
+	d.Host.ApplyText(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: etcd, namespace: "+harness.DrillPlace+"}\nstringData:\n"+
 		"  ca.crt: "+indent(e.authority.CertPEM)+"\n  tls.crt: "+indent(pair.CertPEM)+"\n  tls.key: "+indent(pair.KeyPEM)+"\n")
 }

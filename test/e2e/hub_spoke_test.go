@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/capstan-io/capstan/test/e2e/harness"
 )
 
 const (
@@ -25,8 +27,8 @@ const (
 // the removal of both. The steps build on each other, so the first that fails
 // ends it.
 func TestHubAndSpoke(t *testing.T) {
-	hub, member := inLab(hubName), inLab(memberName)
-	diagnose(t, hub, member)
+	hub, member := theLab.Cluster(hubName), theLab.Cluster(memberName)
+	harness.DiagnoseFailure(t, hub, member)
 	s := &story{hub: hub, member: member, clusterName: memberName, hubKubeconfig: filepath.Join(t.TempDir(), "hub-kubeconfig")}
 
 	for _, step := range []struct {
@@ -67,34 +69,34 @@ func TestHubAndSpoke(t *testing.T) {
 
 // story is a hub and a member with what the steps need to know.
 type story struct {
-	hub, member   cluster
+	hub, member   harness.Cluster
 	clusterName   string
 	hubKubeconfig string // bootstrap kubeconfig that deploy-hub writes
 }
 
 func (s *story) variables(mode string) map[string]string {
 	return map[string]string{
-		"HUB_CONTEXT": s.hub.name, "SPOKE_CONTEXT": s.member.name, "HUB_KUBECONFIG": s.hubKubeconfig,
+		"HUB_CONTEXT": s.hub.Name, "SPOKE_CONTEXT": s.member.Name, "HUB_KUBECONFIG": s.hubKubeconfig,
 		"MANAGED_CLUSTER_NAME": s.clusterName, "KLUSTERLET_MODE": mode,
 	}
 }
 
 func (s *story) deployHub(t *testing.T) {
-	makeTarget(t, "deploy-hub", s.variables("Default"))
-	s.hub.waitCondition(t, "Applied", "True ClusterManagerApplied", "clustermanager/cluster-manager")
-	s.hub.waitCondition(t, "Progressing", "False ClusterManagerUpToDate", "clustermanager/cluster-manager")
+	theLab.MakeTarget(t, "deploy-hub", s.variables("Default"))
+	s.hub.AwaitCondition(t, "Applied", "True ClusterManagerApplied", "clustermanager/cluster-manager")
+	s.hub.AwaitCondition(t, "Progressing", "False ClusterManagerUpToDate", "clustermanager/cluster-manager")
 	if info, err := os.Stat(s.hubKubeconfig); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the bootstrap kubeconfig has to be there and be private: %v, %v", info, err)
 	}
 }
 
 func (s *story) deploySpoke(mode string) func(*testing.T) {
-	return func(t *testing.T) { makeTarget(t, "deploy-spoke", s.variables(mode)) }
+	return func(t *testing.T) { theLab.MakeTarget(t, "deploy-spoke", s.variables(mode)) }
 }
 
 func (s *story) waitsForApproval(t *testing.T) {
-	s.member.waitCondition(t, "Joined", "False WaitingForCSRApproval", "klusterlet/klusterlet")
-	message := s.member.condition(t, "Joined", "klusterlet/klusterlet")
+	s.member.AwaitCondition(t, "Joined", "False WaitingForCSRApproval", "klusterlet/klusterlet")
+	message := s.member.ReadCondition(t, "Joined", "klusterlet/klusterlet")
 	if !strings.Contains(message, "kubectl certificate approve") {
 		t.Errorf("the condition does not say how to get on: %s", message)
 	}
@@ -103,7 +105,7 @@ func (s *story) waitsForApproval(t *testing.T) {
 // approve approves the certificate requests of the cluster that wait.
 func (s *story) approve(t *testing.T) {
 	t.Helper()
-	eventually(t, func() error {
+	harness.Eventually(t, func() error {
 		switch approved, err := s.approveWaiting(t); {
 		case err != nil:
 			return err
@@ -118,21 +120,21 @@ func (s *story) approve(t *testing.T) {
 // there are. One that the hub approves or deletes meanwhile is an error that the next look mends.
 func (s *story) approveWaiting(t *testing.T) (int, error) {
 	t.Helper()
-	list, err := s.hub.try(t.Context(), "", "get", "csr", "-l", clusterNameLabel+"="+s.clusterName,
+	list, err := s.hub.TryKubectl(t.Context(), "", "get", "csr", "-l", clusterNameLabel+"="+s.clusterName,
 		"-o", `go-template={{range .items}}{{if not .status.conditions}}{{.metadata.name}}{{"\n"}}{{end}}{{end}}`)
 	if err != nil {
 		return 0, err
 	}
 	names := strings.Fields(list)
 	if len(names) > 0 {
-		_, err = s.hub.try(t.Context(), "", append([]string{"certificate", "approve"}, names...)...)
+		_, err = s.hub.TryKubectl(t.Context(), "", append([]string{"certificate", "approve"}, names...)...)
 	}
 	return len(names), err
 }
 
 func (s *story) accept(t *testing.T, accepted bool) {
 	t.Helper()
-	s.hub.kubectl(t, "patch", "managedcluster", s.clusterName, "--type=merge",
+	s.hub.RunKubectl(t, "patch", "managedcluster", s.clusterName, "--type=merge",
 		"-p", fmt.Sprintf(`{"spec":{"hubAcceptsClient":%t}}`, accepted))
 }
 
@@ -140,15 +142,15 @@ func (s *story) approveAndAccept(t *testing.T) {
 	s.approve(t)
 	s.accept(t, true)
 	s.isAvailable(t)
-	s.member.waitCondition(t, "HubConnectionDegraded", "False HubConnectionFunctional", "klusterlet/klusterlet")
+	s.member.AwaitCondition(t, "HubConnectionDegraded", "False HubConnectionFunctional", "klusterlet/klusterlet")
 }
 
 func (s *story) isAvailable(t *testing.T) {
 	t.Helper()
 	object := "managedcluster/" + s.clusterName
-	s.hub.waitCondition(t, "HubAcceptedManagedCluster", "True HubClusterAdminAccepted", object)
-	s.hub.waitCondition(t, "ManagedClusterJoined", "True ManagedClusterJoined", object)
-	s.hub.waitCondition(t, "ManagedClusterConditionAvailable", "True ManagedClusterAvailable", object)
+	s.hub.AwaitCondition(t, "HubAcceptedManagedCluster", "True HubClusterAdminAccepted", object)
+	s.hub.AwaitCondition(t, "ManagedClusterJoined", "True ManagedClusterJoined", object)
+	s.hub.AwaitCondition(t, "ManagedClusterConditionAvailable", "True ManagedClusterAvailable", object)
 }
 
 func (s *story) operatorsAreGood(t *testing.T) {
@@ -157,7 +159,7 @@ func (s *story) operatorsAreGood(t *testing.T) {
 		"HubRegistrationDegraded": "False RegistrationFunctional", "HubPlacementDegraded": "False",
 		"ValidFeatureGates": "True FeatureGatesAllValid",
 	} {
-		s.hub.waitCondition(t, condition, want, "clustermanager/cluster-manager")
+		s.hub.AwaitCondition(t, condition, want, "clustermanager/cluster-manager")
 	}
 	for condition, want := range map[string]string{
 		"Applied": "True KlusterletApplied", "Available": "True KlusterletAvailable",
@@ -165,18 +167,18 @@ func (s *story) operatorsAreGood(t *testing.T) {
 		"HubConnectionDegraded": "False HubConnectionFunctional", "ValidFeatureGates": "True FeatureGatesAllValid",
 		"Joined": "True Joined",
 	} {
-		s.member.waitCondition(t, condition, want, "klusterlet/klusterlet")
+		s.member.AwaitCondition(t, condition, want, "klusterlet/klusterlet")
 	}
-	if claims := s.hub.jsonpath(t, "{.status.version.kubernetes}", "managedcluster/"+s.clusterName); !strings.HasPrefix(claims, "v1.") {
+	if claims := s.hub.ReadPath(t, "{.status.version.kubernetes}", "managedcluster/"+s.clusterName); !strings.HasPrefix(claims, "v1.") {
 		t.Errorf("the ManagedCluster has no Kubernetes version: %q", claims)
 	}
-	if cpu := s.hub.jsonpath(t, "{.status.capacity.cpu}", "managedcluster/"+s.clusterName); cpu == "" {
+	if cpu := s.hub.ReadPath(t, "{.status.capacity.cpu}", "managedcluster/"+s.clusterName); cpu == "" {
 		t.Error("the ManagedCluster has no CPU capacity")
 	}
 }
 
 // nothingIsLeft fails the test if a cluster still has something of Capstan.
-func (s *story) nothingIsLeft(t *testing.T, c cluster) {
+func (s *story) nothingIsLeft(t *testing.T, c harness.Cluster) {
 	t.Helper()
-	eventually(t, func() error { return c.leftovers(t.Context()) })
+	harness.Eventually(t, func() error { return c.FindLeftovers(t.Context()) })
 }

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/capstan-io/capstan/test/e2e/harness"
 )
 
 // listObjects prints all objects of a cluster, a line each: kind, namespace, name, UID
@@ -92,7 +94,7 @@ func forEachRemembered(ts *testscript.TestScript, neg bool, args []string, f fun
 // remembered, and no other: as-before NAME CLUSTER....
 func asBefore(ts *testscript.TestScript, neg bool, args []string) {
 	forEachRemembered(ts, neg, args, func(cluster string, then objects) {
-		for looks, deadline := 0, time.Now().Add(patience); ; looks++ {
+		for looks, deadline := 0, time.Now().Add(harness.Patience); ; looks++ {
 			now := objectsOf(ts, cluster)
 			left, missing := without(now, then), without(then, now)
 			if len(left)+len(missing) == 0 {
@@ -101,7 +103,7 @@ func asBefore(ts *testscript.TestScript, neg bool, args []string) {
 			if time.Now().After(deadline) {
 				ts.Fatalf("%s has %q left, and lacks %q", cluster, left, missing)
 			}
-			time.Sleep(pause(looks))
+			time.Sleep(harness.Pause(looks))
 		}
 	})
 }
@@ -142,7 +144,7 @@ func ofPrograms(name string) bool {
 	fields := strings.Fields(name)
 	switch fields[0] {
 	case "Pod", "ReplicaSet", "EndpointSlice", "Endpoints", "Lease", "Job", "ControllerRevision", "PodMetrics":
-		return ours.MatchString(fields[1])
+		return harness.Ours.MatchString(fields[1])
 	}
 	return false
 }

@@ -64,7 +64,7 @@ func interpreter(ts *testscript.TestScript, neg bool, args []string) {
 
 // hostAddress is the address of this machine in the network of the lab: the first one.
 func hostAddress() (string, error) {
-	config, err := clientcmd.LoadFromFile(theLab.kubeconfig())
+	config, err := clientcmd.LoadFromFile(theLab.KubeconfigPath())
 	if err != nil {
 		return "", err
 	}

@@ -17,12 +17,14 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/capstan-io/capstan/test/e2e/harness"
 )
 
 // agentCertificate returns the certificate that the agent has now.
 func (s *story) agentCertificate(t *testing.T) *x509.Certificate {
 	t.Helper()
-	encoded := s.member.jsonpath(t, `{.data.tls\.crt}`, "-n", agentNamespace, "secret/hub-kubeconfig-secret")
+	encoded := s.member.ReadPath(t, `{.data.tls\.crt}`, "-n", agentNamespace, "secret/hub-kubeconfig-secret")
 	text, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil {
 		t.Fatalf("decoding the agent's certificate: %v", err)
@@ -42,7 +44,7 @@ func (s *story) renewal(t *testing.T) {
 	begin := time.Now()
 	pods := s.agentPods(t)
 	before := s.agentCertificate(t)
-	eventually(t, func() error {
+	harness.Eventually(t, func() error {
 		after := s.agentCertificate(t)
 		if after.SerialNumber.Cmp(before.SerialNumber) == 0 {
 			return fmt.Errorf("the certificate that ends at %s is not renewed", before.NotAfter)
@@ -54,7 +56,7 @@ func (s *story) renewal(t *testing.T) {
 	defer cancel()
 	<-ended.Done()
 	s.quietSince(t, begin)
-	s.hub.apply(t, fmt.Sprintf(workload, s.clusterName, "renewed"))
+	s.hub.ApplyText(t, fmt.Sprintf(workload, s.clusterName, "renewed"))
 	s.memberHas(t, "greeting", "renewed")
 	s.isAvailable(t)
 	if now := s.agentPods(t); now != pods {
@@ -65,23 +67,23 @@ func (s *story) renewal(t *testing.T) {
 // agentPods returns names and restarts of the agents' pods.
 func (s *story) agentPods(t *testing.T) string {
 	t.Helper()
-	return s.member.jsonpath(t, "{range .items[*]}{.metadata.name}={.status.containerStatuses[*].restartCount} {end}", "-n", agentNamespace, "pods")
+	return s.member.ReadPath(t, "{range .items[*]}{.metadata.name}={.status.containerStatuses[*].restartCount} {end}", "-n", agentNamespace, "pods")
 }
 
 func (s *story) denyAndAccept(t *testing.T) {
 	s.accept(t, false)
-	s.hub.waitCondition(t, "HubAcceptedManagedCluster", "False HubClusterAdminDenied", "managedcluster/"+s.clusterName)
-	s.member.waitCondition(t, "Joined", "False ClusterDenied", "klusterlet/klusterlet")
-	s.hub.apply(t, fmt.Sprintf(workload, s.clusterName, "while denied"))
+	s.hub.AwaitCondition(t, "HubAcceptedManagedCluster", "False HubClusterAdminDenied", "managedcluster/"+s.clusterName)
+	s.member.AwaitCondition(t, "Joined", "False ClusterDenied", "klusterlet/klusterlet")
+	s.hub.ApplyText(t, fmt.Sprintf(workload, s.clusterName, "while denied"))
 	// The agent's identity cannot read works any more, so nothing is under way.
-	eventually(t, func() error {
-		_, err := s.hub.as(s.agentKubeconfig(t)).try(t.Context(), "", "get", "manifestworks", "-n", s.clusterName)
+	harness.Eventually(t, func() error {
+		_, err := s.hub.SeenBy(s.agentKubeconfig(t)).TryKubectl(t.Context(), "", "get", "manifestworks", "-n", s.clusterName)
 		if err == nil {
 			return errors.New("a denied cluster reads its works")
 		}
 		return nil
 	})
-	if text := s.member.jsonpath(t, "{.data.text}", "-n", "hello", "configmap/greeting"); text != "after the outage" {
+	if text := s.member.ReadPath(t, "{.data.text}", "-n", "hello", "configmap/greeting"); text != "after the outage" {
 		t.Errorf("a denied cluster got the work: the text is %q", text)
 	}
 	s.accept(t, true)
@@ -93,30 +95,30 @@ func (s *story) denyAndAccept(t *testing.T) {
 // the outage; one that does not needs an administrator, as the first one did.
 func (s *story) hubOutage(t *testing.T) {
 	const outage, spare = 2 * time.Minute, 100 * time.Second
-	eventually(t, func() error {
+	harness.Eventually(t, func() error {
 		if left := time.Until(s.agentCertificate(t).NotAfter); left < outage+spare {
 			return fmt.Errorf("the agent's certificate ends in %s and is not renewed", left)
 		}
 		return nil
 	})
 	pods := s.agentPods(t)
-	if _, err := theLab.run(t.Context(), "stop", "--component", "kube-apiserver", s.hub.name); err != nil {
+	if _, err := theLab.RunLab(t.Context(), "stop", "--component", "kube-apiserver", s.hub.Name); err != nil {
 		t.Fatal(err)
 	}
 	over := time.NewTimer(outage)
 	defer over.Stop()
 	// The member works on: what is deployed is kept as it is.
-	s.member.kubectl(t, "-n", "hello", "delete", "configmap", "greeting")
+	s.member.RunKubectl(t, "-n", "hello", "delete", "configmap", "greeting")
 	s.memberHas(t, "greeting", "renewed")
 	<-over.C
-	if _, err := theLab.run(t.Context(), "start", s.hub.name); err != nil {
+	if _, err := theLab.RunLab(t.Context(), "start", s.hub.Name); err != nil {
 		t.Fatal(err)
 	}
-	s.hub.waitThere(t, "managedcluster", s.clusterName)
+	s.hub.AwaitThere(t, "managedcluster", s.clusterName)
 	// Kubernetes takes the nodes that it did not hear of during the outage for not
 	// ready, and with them the webhooks, until they have reported again.
-	eventually(t, func() error {
-		_, err := s.hub.try(t.Context(), fmt.Sprintf(workload, s.clusterName, "after the outage"), "apply", "-f", "-")
+	harness.Eventually(t, func() error {
+		_, err := s.hub.TryKubectl(t.Context(), fmt.Sprintf(workload, s.clusterName, "after the outage"), "apply", "-f", "-")
 		return err
 	})
 	s.memberHas(t, "greeting", "after the outage")
@@ -161,18 +163,18 @@ func (s *story) chaos(t *testing.T) {
 	// here: if one ended before an agent lived for long enough to renew it, the next needs an
 	// administrator, as the first one did.
 	for name := range want {
-		eventually(t, func() error {
+		harness.Eventually(t, func() error {
 			if _, err := s.approveWaiting(t); err != nil {
 				return err
 			}
-			if s.hub.jsonpath(t, "{.metadata.deletionTimestamp}", "-n", s.clusterName, "manifestwork/"+name) != "" {
+			if s.hub.ReadPath(t, "{.metadata.deletionTimestamp}", "-n", s.clusterName, "manifestwork/"+name) != "" {
 				return errors.New("work " + name + " is still being deleted")
 			}
-			_, err := s.hub.try(t.Context(), chaosWork(s.clusterName, name, want[name]), "apply", "-f", "-")
+			_, err := s.hub.TryKubectl(t.Context(), chaosWork(s.clusterName, name, want[name]), "apply", "-f", "-")
 			return err
 		})
 	}
-	eventually(t, func() error {
+	harness.Eventually(t, func() error {
 		if _, err := s.approveWaiting(t); err != nil {
 			return err
 		}
@@ -196,8 +198,8 @@ spec:
 // retry runs kubectl on the hub until it succeeds: webhooks may be away.
 func (s *story) retry(t *testing.T, stdin string, args ...string) bool {
 	t.Helper()
-	eventually(t, func() error {
-		_, err := s.hub.try(t.Context(), stdin, args...)
+	harness.Eventually(t, func() error {
+		_, err := s.hub.TryKubectl(t.Context(), stdin, args...)
 		return err
 	})
 	return true
@@ -206,7 +208,7 @@ func (s *story) retry(t *testing.T, stdin string, args ...string) bool {
 // killPods deletes a random pod of Capstan every few seconds, without grace.
 func (s *story) killPods(ctx context.Context, random *rand.Rand) {
 	type target struct {
-		cluster   cluster
+		cluster   harness.Cluster
 		namespace string
 	}
 	targets := []target{
@@ -224,10 +226,10 @@ func (s *story) killPods(ctx context.Context, random *rand.Rand) {
 		case <-ticker.C:
 		}
 		at := targets[random.IntN(len(targets))]
-		out, err := at.cluster.try(ctx, "", "-n", at.namespace, "get", "pods", "-o", "name")
+		out, err := at.cluster.TryKubectl(ctx, "", "-n", at.namespace, "get", "pods", "-o", "name")
 		if pods := strings.Fields(out); err == nil && len(pods) > 0 {
 			// It may be gone already; the next round finds another.
-			_, _ = at.cluster.try(ctx, "", "-n", at.namespace, "delete", pods[random.IntN(len(pods))], "--grace-period=0", "--force")
+			_, _ = at.cluster.TryKubectl(ctx, "", "-n", at.namespace, "delete", pods[random.IntN(len(pods))], "--grace-period=0", "--force")
 		}
 	}
 }
@@ -243,7 +245,7 @@ func (s *story) memberHasExactly(t *testing.T, want map[string]string) error {
 		}
 		declared[name], declared[name+"-"+text] = text, text
 	}
-	out := s.member.jsonpath(t, "{range .items[*]}{.metadata.name}={.data.text} {end}", "-n", "hello", "configmaps", "-l", "chaos=true")
+	out := s.member.ReadPath(t, "{range .items[*]}{.metadata.name}={.data.text} {end}", "-n", "hello", "configmaps", "-l", "chaos=true")
 	found := map[string]string{}
 	for pair := range strings.FieldsSeq(out) {
 		name, text, _ := strings.Cut(pair, "=")
@@ -263,69 +265,69 @@ func (s *story) memberHasExactly(t *testing.T, want map[string]string) error {
 }
 
 func (s *story) switchToSingleton(t *testing.T) {
-	s.member.kubectl(t, "patch", "klusterlet", "klusterlet", "--type=merge", "-p", `{"spec":{"deployOption":{"mode":"Singleton"}}}`)
-	s.member.waitThere(t, "-n", agentNamespace, "deployment", "klusterlet-agent")
-	s.member.waitGone(t, "-n", agentNamespace, "deployment", "klusterlet-registration-agent", "klusterlet-work-agent")
-	s.member.kubectl(t, "-n", agentNamespace, "rollout", "status", "deployment/klusterlet-agent", "--timeout", patience.String())
-	s.hub.apply(t, fmt.Sprintf(workload, s.clusterName, "singleton"))
+	s.member.RunKubectl(t, "patch", "klusterlet", "klusterlet", "--type=merge", "-p", `{"spec":{"deployOption":{"mode":"Singleton"}}}`)
+	s.member.AwaitThere(t, "-n", agentNamespace, "deployment", "klusterlet-agent")
+	s.member.AwaitGone(t, "-n", agentNamespace, "deployment", "klusterlet-registration-agent", "klusterlet-work-agent")
+	s.member.RunKubectl(t, "-n", agentNamespace, "rollout", "status", "deployment/klusterlet-agent", "--timeout", harness.Patience.String())
+	s.hub.ApplyText(t, fmt.Sprintf(workload, s.clusterName, "singleton"))
 	s.memberHas(t, "greeting", "singleton")
 	s.isAvailable(t)
 }
 
 func (s *story) deleteManagedCluster(t *testing.T) {
-	s.hub.kubectl(t, "delete", "managedcluster", s.clusterName, "--timeout", patience.String())
+	s.hub.RunKubectl(t, "delete", "managedcluster", s.clusterName, "--timeout", harness.Patience.String())
 	s.noWorkIsLeft(t)
-	s.hub.waitGone(t, "clusterrole", "open-cluster-management:managedcluster:"+s.clusterName)
-	s.hub.waitGone(t, "-n", s.clusterName, "rolebindings", "-l", clusterNameLabel+"="+s.clusterName)
-	s.hub.waitThere(t, "namespace", s.clusterName) // kept, as documented
+	s.hub.AwaitGone(t, "clusterrole", "open-cluster-management:managedcluster:"+s.clusterName)
+	s.hub.AwaitGone(t, "-n", s.clusterName, "rolebindings", "-l", clusterNameLabel+"="+s.clusterName)
+	s.hub.AwaitThere(t, "namespace", s.clusterName) // kept, as documented
 }
 
 func (s *story) deleteKlusterlet(t *testing.T) {
-	makeTarget(t, "clean-spoke", s.variables("Singleton"))
+	theLab.MakeTarget(t, "clean-spoke", s.variables("Singleton"))
 	s.nothingIsLeft(t, s.member)
 }
 
 func (s *story) joinAgain(t *testing.T) {
-	s.hub.kubectl(t, "delete", "managedcluster", s.clusterName, "--ignore-not-found", "--timeout", patience.String())
-	makeTarget(t, "deploy-spoke", s.variables("Singleton"))
+	s.hub.RunKubectl(t, "delete", "managedcluster", s.clusterName, "--ignore-not-found", "--timeout", harness.Patience.String())
+	theLab.MakeTarget(t, "deploy-spoke", s.variables("Singleton"))
 	s.approveAndAccept(t)
 	s.operatorsAreGood(t)
 	s.deliver(t)
 	// A short lease, so that the hub soon misses the agent that goes next.
-	s.hub.kubectl(t, "patch", "managedcluster", s.clusterName, "--type=merge", "-p", `{"spec":{"leaseDurationSeconds":10}}`)
+	s.hub.RunKubectl(t, "patch", "managedcluster", s.clusterName, "--type=merge", "-p", `{"spec":{"leaseDurationSeconds":10}}`)
 }
 
 func (s *story) deleteKlusterletWithoutHub(t *testing.T) {
-	if _, err := theLab.run(t.Context(), "stop", "--component", "kube-apiserver", s.hub.name); err != nil {
+	if _, err := theLab.RunLab(t.Context(), "stop", "--component", "kube-apiserver", s.hub.Name); err != nil {
 		t.Fatal(err)
 	}
-	s.member.kubectl(t, "delete", "klusterlet", "klusterlet", "--timeout", patience.String())
-	s.member.waitGone(t, "namespace", agentNamespace)
+	s.member.RunKubectl(t, "delete", "klusterlet", "klusterlet", "--timeout", harness.Patience.String())
+	s.member.AwaitGone(t, "namespace", agentNamespace)
 	s.noWorkIsLeft(t)
-	if _, err := theLab.run(t.Context(), "start", s.hub.name); err != nil {
+	if _, err := theLab.RunLab(t.Context(), "start", s.hub.Name); err != nil {
 		t.Fatal(err)
 	}
-	s.hub.waitThere(t, "managedcluster", s.clusterName)
-	makeTarget(t, "clean-spoke", s.variables("Singleton"))
+	s.hub.AwaitThere(t, "managedcluster", s.clusterName)
+	theLab.MakeTarget(t, "clean-spoke", s.variables("Singleton"))
 	s.nothingIsLeft(t, s.member)
 }
 
 // deleteClusterManager removes the hub while it still has a work of a cluster
 // that is gone: the removal must end, and say what it waited for.
 func (s *story) deleteClusterManager(t *testing.T) {
-	s.hub.waitThere(t, "-n", s.clusterName, "manifestwork", "hello")
-	s.hub.waitCondition(t, "ManagedClusterConditionAvailable", "Unknown ManagedClusterLeaseUpdateStopped", "managedcluster/"+s.clusterName)
-	eventually(t, func() error {
-		if taints := s.hub.jsonpath(t, "{.spec.taints[*].key}", "managedcluster/"+s.clusterName); taints != "cluster.open-cluster-management.io/unreachable" {
+	s.hub.AwaitThere(t, "-n", s.clusterName, "manifestwork", "hello")
+	s.hub.AwaitCondition(t, "ManagedClusterConditionAvailable", "Unknown ManagedClusterLeaseUpdateStopped", "managedcluster/"+s.clusterName)
+	harness.Eventually(t, func() error {
+		if taints := s.hub.ReadPath(t, "{.spec.taints[*].key}", "managedcluster/"+s.clusterName); taints != "cluster.open-cluster-management.io/unreachable" {
 			return fmt.Errorf("a silent cluster has the taints %q, want unreachable", taints)
 		}
 		return nil
 	})
-	s.hub.kubectl(t, "delete", "clustermanager", "cluster-manager", "--wait=false")
-	s.hub.waitCondition(t, "Deleting", "True", "clustermanager/cluster-manager")
-	t.Log(s.hub.condition(t, "Deleting", "clustermanager/cluster-manager"))
-	s.hub.waitGone(t, "clustermanager", "cluster-manager")
-	makeTarget(t, "clean-hub", s.variables("Singleton"))
+	s.hub.RunKubectl(t, "delete", "clustermanager", "cluster-manager", "--wait=false")
+	s.hub.AwaitCondition(t, "Deleting", "True", "clustermanager/cluster-manager")
+	t.Log(s.hub.ReadCondition(t, "Deleting", "clustermanager/cluster-manager"))
+	s.hub.AwaitGone(t, "clustermanager", "cluster-manager")
+	theLab.MakeTarget(t, "clean-hub", s.variables("Singleton"))
 	s.nothingIsLeft(t, s.hub)
-	s.hub.waitGone(t, "crd", "managedclusters.cluster.open-cluster-management.io", "manifestworks.work.open-cluster-management.io")
+	s.hub.AwaitGone(t, "crd", "managedclusters.cluster.open-cluster-management.io", "manifestworks.work.open-cluster-management.io")
 }

@@ -16,6 +16,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/capstan-io/capstan/test/e2e/harness"
 )
 
 // quietLinesMax is how many lines a component may log while nothing happens but
@@ -73,11 +75,11 @@ func since(log string, begin time.Time) string {
 
 // pod is a pod of Capstan.
 type pod struct {
-	cluster         cluster
+	cluster         harness.Cluster
 	namespace, name string
 }
 
-func (p pod) String() string { return p.cluster.name + "/" + p.namespace + "/" + p.name }
+func (p pod) String() string { return p.cluster.Name + "/" + p.namespace + "/" + p.name }
 
 // present are the pods of a list that do not end.
 const present = "go-template={{range .items}}{{if not .metadata.deletionTimestamp}}{{.metadata.name}} {{end}}{{end}}"
@@ -86,9 +88,9 @@ const present = "go-template={{range .items}}{{if not .metadata.deletionTimestam
 func (s *story) pods(t *testing.T) []pod {
 	t.Helper()
 	var found []pod
-	for _, c := range []cluster{s.hub, s.member} {
+	for _, c := range []harness.Cluster{s.hub, s.member} {
 		for _, namespace := range []string{operatorNamespace, hubNamespace, agentNamespace} {
-			for name := range strings.FieldsSeq(c.kubectl(t, "-n", namespace, "get", "pods", "-o", present)) {
+			for name := range strings.FieldsSeq(c.RunKubectl(t, "-n", namespace, "get", "pods", "-o", present)) {
 				found = append(found, pod{c, namespace, name})
 			}
 		}
@@ -103,7 +105,7 @@ func (s *story) noErrors(t *testing.T) {
 		t.Fatal("there is no pod whose log could be read")
 	}
 	for _, p := range pods {
-		log := p.cluster.kubectl(t, "-n", p.namespace, "logs", p.name, "--all-containers")
+		log := p.cluster.RunKubectl(t, "-n", p.namespace, "logs", p.name, "--all-containers")
 		for _, line := range errorsOf(log) {
 			t.Errorf("%s logged an error although all is well: %s", p, line)
 		}
@@ -116,7 +118,7 @@ func (s *story) noErrors(t *testing.T) {
 func (s *story) quietSince(t *testing.T, begin time.Time) {
 	t.Helper()
 	for _, p := range s.pods(t) {
-		log := p.cluster.kubectl(t, "-n", p.namespace, "logs", p.name, "--all-containers", "--since-time", begin.UTC().Format(time.RFC3339))
+		log := p.cluster.RunKubectl(t, "-n", p.namespace, "logs", p.name, "--all-containers", "--since-time", begin.UTC().Format(time.RFC3339))
 		if lines := strings.Count(log+"\n", "\n"); log != "" && lines > quietLinesMax {
 			t.Errorf("%s logged %d lines in %s in which nothing happened, want at most %d:\n%s", p, lines, time.Since(begin).Round(time.Second), quietLinesMax, log)
 		}
@@ -142,7 +144,7 @@ func (s *story) follow(t *testing.T) *followed {
 	for _, p := range s.pods(t) {
 		f.ended.Go(func() {
 			// It ends with the pod, or when nobody waits for more.
-			log, err := p.cluster.try(ctx, "", "-n", p.namespace, "logs", p.name, "--all-containers", "--follow")
+			log, err := p.cluster.TryKubectl(ctx, "", "-n", p.namespace, "logs", p.name, "--all-containers", "--follow")
 			f.mutex.Lock()
 			defer f.mutex.Unlock()
 			f.logs[p] = log
@@ -156,7 +158,7 @@ func (s *story) follow(t *testing.T) *followed {
 
 // unread returns what is wrong with what was read, and has to be of these namespaces of
 // a cluster. Every program logs something when it starts.
-func (f *followed) unread(c cluster, namespaces ...string) []error {
+func (f *followed) unread(c harness.Cluster, namespaces ...string) []error {
 	problems := f.failed
 	for _, namespace := range namespaces {
 		read := false
@@ -164,7 +166,7 @@ func (f *followed) unread(c cluster, namespaces ...string) []error {
 			read = read || p.cluster == c && p.namespace == namespace && strings.TrimSpace(log) != ""
 		}
 		if !read {
-			problems = append(problems, fmt.Errorf("no log of a pod in %s/%s was read", c.name, namespace))
+			problems = append(problems, fmt.Errorf("no log of a pod in %s/%s was read", c.Name, namespace))
 		}
 	}
 	return problems
@@ -215,7 +217,7 @@ panic: nil map
 }
 
 func TestLogsAreReadToTheirEnd(t *testing.T) {
-	member := cluster{name: "member"}
+	member := harness.Cluster{Name: "member"}
 	agent, operator := pod{member, agentNamespace, "agent-1"}, pod{member, operatorNamespace, "klusterlet-1"}
 	broken := errors.New("the connection broke")
 	for name, test := range map[string]struct {
@@ -227,7 +229,7 @@ func TestLogsAreReadToTheirEnd(t *testing.T) {
 		"Read":      {"both were read", map[pod]string{agent: "{}\n", operator: "{}\n"}, nil, 0},
 		"Empty":     {"that of the agent is empty", map[pod]string{agent: "\n", operator: "{}\n"}, nil, 1},
 		"Missing":   {"nobody has followed the operator", map[pod]string{agent: "{}\n"}, nil, 1},
-		"Elsewhere": {"the hub's are not the member's", map[pod]string{{cluster{name: "hub"}, operatorNamespace, "a"}: "{}\n"}, nil, 2},
+		"Elsewhere": {"the hub's are not the member's", map[pod]string{{harness.Cluster{Name: "hub"}, operatorNamespace, "a"}: "{}\n"}, nil, 2},
 		"Broken":    {"not to its end", map[pod]string{agent: "{}\n", operator: "{}\n"}, []error{broken}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {

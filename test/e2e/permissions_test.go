@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/capstan-io/capstan/test/e2e/harness"
 )
 
 // committed has what each account may do, on an API server that has nothing but
@@ -44,7 +46,7 @@ func canonical(list string) string {
 // themselves, let each ServiceAccount do with what is committed.
 func (s *story) permissionsAreAsCommitted(t *testing.T) {
 	for _, account := range []struct {
-		cluster                 cluster
+		cluster                 harness.Cluster
 		folder, namespace, name string
 	}{
 		{s.hub, "operators", operatorNamespace, "cluster-manager"},
@@ -58,8 +60,8 @@ func (s *story) permissionsAreAsCommitted(t *testing.T) {
 		{s.member, "member", agentNamespace, "klusterlet-work-sa"},
 	} {
 		t.Run(account.name, func(t *testing.T) {
-			account.cluster.kubectl(t, "-n", account.namespace, "get", "serviceaccount", account.name)
-			got := canonical(account.cluster.kubectl(t, "auth", "can-i", "--list", "--no-headers", "-n", account.namespace,
+			account.cluster.RunKubectl(t, "-n", account.namespace, "get", "serviceaccount", account.name)
+			got := canonical(account.cluster.RunKubectl(t, "auth", "can-i", "--list", "--no-headers", "-n", account.namespace,
 				"--as", "system:serviceaccount:"+account.namespace+":"+account.name))
 			want, err := os.ReadFile(filepath.Join(committed, account.folder, account.name+".txt"))
 			if err != nil {

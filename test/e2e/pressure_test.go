@@ -16,6 +16,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/capstan-io/capstan/test/e2e/harness"
 )
 
 // pressure is what a hub works under: works that change all the time, beside processes
@@ -32,8 +34,8 @@ var busyProcesses = flag.Int("busy", 40, "how many processes of TestPressure kee
 // TestPressure is the long form of the step "nothing restarts on a starved machine" of
 // TestHubAndSpoke.
 func TestPressure(t *testing.T) {
-	hub, member := inLab(hubName), inLab(memberName)
-	diagnose(t, hub, member)
+	hub, member := theLab.Cluster(hubName), theLab.Cluster(memberName)
+	harness.DiagnoseFailure(t, hub, member)
 	s := &story{hub: hub, member: member, clusterName: memberName, hubKubeconfig: filepath.Join(t.TempDir(), "hub-kubeconfig")}
 	for _, step := range []struct {
 		name string
@@ -75,16 +77,16 @@ func (s *story) survives(under pressure) func(*testing.T) {
 		if now := s.programs(t, s.hub, operatorNamespace, hubNamespace); now != before {
 			t.Errorf("the programs of the hub, with their restarts, were %s and are %s", before, now)
 		}
-		s.hub.kubectl(t, "-n", s.clusterName, "delete", "manifestworks", "-l", "pressure=true", "--timeout", patience.String())
+		s.hub.RunKubectl(t, "-n", s.clusterName, "delete", "manifestworks", "-l", "pressure=true", "--timeout", harness.Patience.String())
 	}
 }
 
 // programs returns names and restarts of the pods of namespaces.
-func (s *story) programs(t *testing.T, of cluster, namespaces ...string) string {
+func (s *story) programs(t *testing.T, of harness.Cluster, namespaces ...string) string {
 	t.Helper()
 	var all strings.Builder
 	for _, namespace := range namespaces {
-		all.WriteString(of.jsonpath(t, "{range .items[*]}{.metadata.name}={.status.containerStatuses[*].restartCount} {end}", "-n", namespace, "pods"))
+		all.WriteString(of.ReadPath(t, "{range .items[*]}{.metadata.name}={.status.containerStatuses[*].restartCount} {end}", "-n", namespace, "pods"))
 	}
 	return all.String()
 }
@@ -128,8 +130,8 @@ func (s *story) declare(t *testing.T, works int, text string) {
 	for i := range works {
 		fmt.Fprintf(&all, pressureWork, s.clusterName, i, text)
 	}
-	eventually(t, func() error {
-		_, err := s.hub.try(t.Context(), all.String(), "apply", "-f", "-")
+	harness.Eventually(t, func() error {
+		_, err := s.hub.TryKubectl(t.Context(), all.String(), "apply", "-f", "-")
 		if err != nil && strings.Contains(err.Error(), "webhook") {
 			t.Fatalf("a work was refused under pressure: %v", err)
 		}
@@ -142,8 +144,8 @@ func (s *story) declare(t *testing.T, works int, text string) {
 func (s *story) arrives(t *testing.T, works int, text string) time.Duration {
 	t.Helper()
 	begin := time.Now()
-	count := func(of cluster, path string, objects ...string) (int, error) {
-		out, err := of.try(t.Context(), "", append([]string{"get", "-l", "pressure=true", "-o", "jsonpath=" + path}, objects...)...)
+	count := func(of harness.Cluster, path string, objects ...string) (int, error) {
+		out, err := of.TryKubectl(t.Context(), "", append([]string{"get", "-l", "pressure=true", "-o", "jsonpath=" + path}, objects...)...)
 		n := 0
 		for line := range strings.Lines(out) {
 			if fields := strings.Fields(line); len(fields) > 1 && fields[0] == fields[1] {
@@ -152,7 +154,7 @@ func (s *story) arrives(t *testing.T, works int, text string) time.Duration {
 		}
 		return n, err
 	}
-	eventually(t, func() error {
+	harness.Eventually(t, func() error {
 		has, err := count(s.member, `{range .items[*]}{.data.text} `+text+`{"\n"}{end}`, "-n", "hello", "configmaps")
 		known, errHub := count(s.hub, `{range .items[*]}{.metadata.generation} {.status.conditions[?(@.type=="Applied")].observedGeneration}{"\n"}{end}`,
 			"-n", s.clusterName, "manifestworks")

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/capstan-io/capstan/test/e2e/harness"
 )
 
 // reported is a Deployment that a ServiceAccount of the member brings there,
@@ -62,35 +64,35 @@ const deployer = `
 // own stays theirs, and that an executor limits what a work can do.
 func (s *story) reports(t *testing.T) {
 	work := []string{"-n", s.clusterName, "manifestwork/reported"}
-	s.member.kubectl(t, "create", "namespace", "reported")
-	s.hub.apply(t, fmt.Sprintf(reported, s.clusterName))
-	s.hub.waitCondition(t, "Applied", "False AppliedManifestWorkFailed", work...)
-	message := s.hub.jsonpath(t, `{.status.resourceStatus.manifests[0].conditions[?(@.type=="Applied")].message}`, work...)
+	s.member.RunKubectl(t, "create", "namespace", "reported")
+	s.hub.ApplyText(t, fmt.Sprintf(reported, s.clusterName))
+	s.hub.AwaitCondition(t, "Applied", "False AppliedManifestWorkFailed", work...)
+	message := s.hub.ReadPath(t, `{.status.resourceStatus.manifests[0].conditions[?(@.type=="Applied")].message}`, work...)
 	for _, part := range []string{"system:serviceaccount:reported:deployer", "deployments"} {
 		if !strings.Contains(message, part) {
 			t.Errorf("the condition of what the executor may not do lacks %q: %s", part, message)
 		}
 	}
-	s.member.apply(t, deployer)
-	s.hub.waitCondition(t, "Applied", "True AppliedManifestWorkComplete", work...)
-	s.hub.waitCondition(t, "StatusFeedbackSynced", "True StatusFeedbackSynced", work...)
-	s.hub.waitCondition(t, "Serving", "True ConditionRulesAggregated", work...)
+	s.member.ApplyText(t, deployer)
+	s.hub.AwaitCondition(t, "Applied", "True AppliedManifestWorkComplete", work...)
+	s.hub.AwaitCondition(t, "StatusFeedbackSynced", "True StatusFeedbackSynced", work...)
+	s.hub.AwaitCondition(t, "Serving", "True ConditionRulesAggregated", work...)
 	s.feedbackIs(t, "ReadyReplicas", "1")
 	s.feedbackIs(t, "image", "lab/hello:1")
 
-	s.member.kubectl(t, "-n", "reported", "scale", "deployment/hello", "--replicas=2")
+	s.member.RunKubectl(t, "-n", "reported", "scale", "deployment/hello", "--replicas=2")
 	s.feedbackIs(t, "ReadyReplicas", "2")
-	s.hub.kubectl(t, append([]string{"delete", "--timeout", patience.String()}, work...)...)
-	s.member.waitGone(t, "deployment", "hello", "-n", "reported")
-	s.member.kubectl(t, "delete", "namespace", "reported", "--timeout", patience.String())
+	s.hub.RunKubectl(t, append([]string{"delete", "--timeout", harness.Patience.String()}, work...)...)
+	s.member.AwaitGone(t, "deployment", "hello", "-n", "reported")
+	s.member.RunKubectl(t, "delete", "namespace", "reported", "--timeout", harness.Patience.String())
 }
 
 // feedbackIs waits until the hub has the value.
 func (s *story) feedbackIs(t *testing.T, name, want string) {
 	t.Helper()
 	path := fmt.Sprintf(`jsonpath={.status.resourceStatus.manifests[0].statusFeedback.values[?(@.name==%q)].fieldValue['integer','string']}`, name)
-	eventually(t, func() error {
-		out, err := s.hub.try(t.Context(), "", "-n", s.clusterName, "get", "manifestwork", "reported", "-o", path)
+	harness.Eventually(t, func() error {
+		out, err := s.hub.TryKubectl(t.Context(), "", "-n", s.clusterName, "get", "manifestwork", "reported", "-o", path)
 		if err == nil && strings.TrimSpace(out) != want {
 			err = fmt.Errorf("the hub has %q for %s, want %q", out, name, want)
 		}

@@ -16,17 +16,19 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/capstan-io/capstan/test/e2e/harness"
 )
 
 // TestWalkthroughs plays what the guides tell a user to type, command by
 // command. The scripts share the clusters of the lab, so they run in turn, and
 // each ends with clusters that have nothing of Capstan.
 func TestWalkthroughs(t *testing.T) {
-	var clusters []cluster
-	for _, name := range theLab.clusters {
-		clusters = append(clusters, inLab(name))
+	var clusters []harness.Cluster
+	for _, name := range theLab.Clusters {
+		clusters = append(clusters, theLab.Cluster(name))
 	}
-	diagnose(t, clusters...)
+	harness.DiagnoseFailure(t, clusters...)
 	deadline, _ := t.Deadline()
 	testscript.RunT(inTurn{t}, testscript.Params{
 		Dir:      "testdata/walkthrough",
@@ -49,13 +51,13 @@ func prepareScript(env *testscript.Env) error {
 	own := env.Vars
 	env.Vars = append(os.Environ(), own...)
 	env.Setenv("HOME", os.Getenv("HOME"))
-	env.Setenv("PATH", filepath.Join(theLab.root, "bin")+":"+filepath.Join(theLab.root, "test/lab/bin")+":"+os.Getenv("PATH"))
-	env.Setenv("ROOT", theLab.root)
-	env.Setenv("LAB_DIR", theLab.dir)
-	env.Setenv("KUBECONFIG", theLab.kubeconfig())
-	env.Setenv("KUBECTL", theLab.bin("kubectl"))
-	env.Setenv("IMAGE_NAME", theLab.image)
-	env.Setenv("PATIENCE", patience.String())
+	env.Setenv("PATH", filepath.Join(theLab.Root, "bin")+":"+filepath.Join(theLab.Root, "test/lab/bin")+":"+os.Getenv("PATH"))
+	env.Setenv("ROOT", theLab.Root)
+	env.Setenv("LAB_DIR", theLab.Dir)
+	env.Setenv("KUBECONFIG", theLab.KubeconfigPath())
+	env.Setenv("KUBECTL", theLab.ToolPath("kubectl"))
+	env.Setenv("IMAGE_NAME", theLab.Image)
+	env.Setenv("PATIENCE", harness.Patience.String())
 	env.Setenv("NEXT", "bin/next")
 	env.Values[memory{}] = map[string]objects{}
 	release, err := latestRelease()
@@ -66,7 +68,7 @@ func prepareScript(env *testscript.Env) error {
 
 // latestRelease returns the version from which the scripts upgrade.
 func latestRelease() (string, error) {
-	text, err := os.ReadFile(filepath.Join(theLab.root, "test/upgrade/releases.txt"))
+	text, err := os.ReadFile(filepath.Join(theLab.Root, "test/upgrade/releases.txt"))
 	if err != nil {
 		return "", err
 	}
@@ -85,15 +87,15 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	want, err := regexp.Compile("(?m)" + args[0])
 	ts.Check(err)
-	for looks, deadline := 0, time.Now().Add(patience); ; looks++ {
+	for looks, deadline := 0, time.Now().Add(harness.Patience); ; looks++ {
 		err := ts.Exec(args[1], args[2:]...)
 		if err == nil && want.MatchString(ts.ReadFile("stdout")) {
 			return
 		}
 		if time.Now().After(deadline) {
-			ts.Fatalf("after %s, %q does not print %q", patience, args[1:], args[0])
+			ts.Fatalf("after %s, %q does not print %q", harness.Patience, args[1:], args[0])
 		}
-		time.Sleep(pause(looks))
+		time.Sleep(harness.Pause(looks))
 	}
 }
 
@@ -105,11 +107,11 @@ func nothingLeft(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	for _, name := range args {
 		var left error
-		for looks, deadline := 0, time.Now().Add(patience); time.Now().Before(deadline); looks++ {
-			if left = inLab(name).leftovers(context.Background()); left == nil {
+		for looks, deadline := 0, time.Now().Add(harness.Patience); time.Now().Before(deadline); looks++ {
+			if left = theLab.Cluster(name).FindLeftovers(context.Background()); left == nil {
 				break
 			}
-			time.Sleep(pause(looks))
+			time.Sleep(harness.Pause(looks))
 		}
 		ts.Check(left)
 	}

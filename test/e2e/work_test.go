@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/capstan-io/capstan/test/e2e/harness"
 )
 
 // workload is a namespace, and in it two pods and a ConfigMap.
@@ -34,37 +36,37 @@ spec:
 `
 
 func (s *story) deliver(t *testing.T) {
-	s.hub.apply(t, fmt.Sprintf(workload, s.clusterName, "first"))
+	s.hub.ApplyText(t, fmt.Sprintf(workload, s.clusterName, "first"))
 	work := []string{"-n", s.clusterName, "manifestwork/hello"}
-	s.hub.waitCondition(t, "Applied", "True AppliedManifestWorkComplete", work...)
-	s.hub.waitCondition(t, "Available", "True ResourcesAvailable", work...)
-	s.member.kubectl(t, "-n", "hello", "rollout", "status", "deployment/hello", "--timeout", patience.String())
-	if ordinals := s.hub.jsonpath(t, "{.status.resourceStatus.manifests[*].resourceMeta.resource}", work...); ordinals != "configmaps deployments namespaces" {
+	s.hub.AwaitCondition(t, "Applied", "True AppliedManifestWorkComplete", work...)
+	s.hub.AwaitCondition(t, "Available", "True ResourcesAvailable", work...)
+	s.member.RunKubectl(t, "-n", "hello", "rollout", "status", "deployment/hello", "--timeout", harness.Patience.String())
+	if ordinals := s.hub.ReadPath(t, "{.status.resourceStatus.manifests[*].resourceMeta.resource}", work...); ordinals != "configmaps deployments namespaces" {
 		t.Errorf("the statuses of the manifests are for %q, want them in the order of the spec", ordinals)
 	}
 }
 
 func (s *story) mendDrift(t *testing.T) {
-	s.member.kubectl(t, "-n", "hello", "patch", "configmap", "greeting", "--type=merge", "-p", `{"data":{"text":"changed"}}`)
+	s.member.RunKubectl(t, "-n", "hello", "patch", "configmap", "greeting", "--type=merge", "-p", `{"data":{"text":"changed"}}`)
 	s.memberHas(t, "greeting", "first")
-	s.member.kubectl(t, "-n", "hello", "delete", "configmap", "greeting")
+	s.member.RunKubectl(t, "-n", "hello", "delete", "configmap", "greeting")
 	s.memberHas(t, "greeting", "first")
-	s.member.kubectl(t, "-n", "hello", "scale", "deployment/hello", "--replicas=5")
-	eventually(t, func() error {
-		if replicas := s.member.jsonpath(t, "{.spec.replicas}", "-n", "hello", "deployment/hello"); replicas != "2" {
+	s.member.RunKubectl(t, "-n", "hello", "scale", "deployment/hello", "--replicas=5")
+	harness.Eventually(t, func() error {
+		if replicas := s.member.ReadPath(t, "{.spec.replicas}", "-n", "hello", "deployment/hello"); replicas != "2" {
 			return fmt.Errorf("the Deployment has %s replicas, want 2", replicas)
 		}
 		return nil
 	})
-	s.hub.apply(t, fmt.Sprintf(workload, s.clusterName, "second"))
+	s.hub.ApplyText(t, fmt.Sprintf(workload, s.clusterName, "second"))
 	s.memberHas(t, "greeting", "second")
 }
 
 // memberHas waits until the ConfigMap of namespace hello has the text.
 func (s *story) memberHas(t *testing.T, name, text string) {
 	t.Helper()
-	eventually(t, func() error {
-		out, err := s.member.try(t.Context(), "", "-n", "hello", "get", "configmap", name, "-o", "jsonpath={.data.text}")
+	harness.Eventually(t, func() error {
+		out, err := s.member.TryKubectl(t.Context(), "", "-n", "hello", "get", "configmap", name, "-o", "jsonpath={.data.text}")
 		if err == nil && out != text {
 			err = fmt.Errorf("ConfigMap %s has text %q, want %q", name, out, text)
 		}
@@ -77,41 +79,41 @@ func (s *story) badWorks(t *testing.T) {
 		return fmt.Sprintf("apiVersion: work.open-cluster-management.io/v1\nkind: ManifestWork\nmetadata: {name: %s, namespace: %s}\nspec: {workload: {manifests: [%s]}}\n",
 			name, s.clusterName, manifest)
 	}
-	s.hub.refused(t, work("empty", ""), []string{"manifests"}, "apply", "-f", "-")
-	s.hub.refused(t, work("no-kind", `{apiVersion: v1, metadata: {name: a}}`), []string{"kind"}, "create", "-f", "-")
+	s.hub.IsRefused(t, work("empty", ""), []string{"manifests"}, "apply", "-f", "-")
+	s.hub.IsRefused(t, work("no-kind", `{apiVersion: v1, metadata: {name: a}}`), []string{"kind"}, "create", "-f", "-")
 	big := fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: big, namespace: default}, data: {a: %s}}`, strings.Repeat("x", 512001))
-	s.hub.refused(t, work("big", big), []string{"512000"}, "create", "-f", "-")
+	s.hub.IsRefused(t, work("big", big), []string{"512000"}, "create", "-f", "-")
 
 	// What the agent may not do is told with what is missing, and mending it
 	// mends the work.
-	s.hub.apply(t, work("forbidden", `{apiVersion: storage.k8s.io/v1, kind: CSIDriver, metadata: {name: e2e.example.org}, spec: {attachRequired: false}}`))
+	s.hub.ApplyText(t, work("forbidden", `{apiVersion: storage.k8s.io/v1, kind: CSIDriver, metadata: {name: e2e.example.org}, spec: {attachRequired: false}}`))
 	object := []string{"-n", s.clusterName, "manifestwork/forbidden"}
-	s.hub.waitCondition(t, "Applied", "False AppliedManifestWorkFailed", object...)
-	message := s.hub.jsonpath(t, `{.status.resourceStatus.manifests[0].conditions[?(@.type=="Applied")].message}`, object...)
+	s.hub.AwaitCondition(t, "Applied", "False AppliedManifestWorkFailed", object...)
+	message := s.hub.ReadPath(t, `{.status.resourceStatus.manifests[0].conditions[?(@.type=="Applied")].message}`, object...)
 	for _, part := range []string{"csidrivers", "open-cluster-management.io/aggregate-to-work"} {
 		if !strings.Contains(message, part) {
 			t.Errorf("the condition of the forbidden manifest lacks %q: %s", part, message)
 		}
 	}
-	s.member.apply(t, `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: e2e-csidrivers, labels: {open-cluster-management.io/aggregate-to-work: "true"}},
+	s.member.ApplyText(t, `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: e2e-csidrivers, labels: {open-cluster-management.io/aggregate-to-work: "true"}},
   rules: [{apiGroups: [storage.k8s.io], resources: [csidrivers], verbs: [get, list, watch, create, update, patch, delete]}]}`)
-	s.hub.waitCondition(t, "Applied", "True AppliedManifestWorkComplete", object...)
-	s.hub.kubectl(t, append([]string{"delete", "--timeout", patience.String()}, object...)...)
-	s.member.waitGone(t, "csidriver", "e2e.example.org")
-	s.member.kubectl(t, "delete", "clusterrole", "e2e-csidrivers")
+	s.hub.AwaitCondition(t, "Applied", "True AppliedManifestWorkComplete", object...)
+	s.hub.RunKubectl(t, append([]string{"delete", "--timeout", harness.Patience.String()}, object...)...)
+	s.member.AwaitGone(t, "csidriver", "e2e.example.org")
+	s.member.RunKubectl(t, "delete", "clusterrole", "e2e-csidrivers")
 }
 
 // noWorkIsLeft fails the test if the member has something that a work put there.
 func (s *story) noWorkIsLeft(t *testing.T) {
 	t.Helper()
-	s.member.waitGone(t, "namespace", "hello")
-	s.member.waitGone(t, "appliedmanifestworks", "--all-namespaces")
+	s.member.AwaitGone(t, "namespace", "hello")
+	s.member.AwaitGone(t, "appliedmanifestworks", "--all-namespaces")
 }
 
 // workIs returns an error unless the work is applied at its generation.
 func (s *story) workIs(t *testing.T, name string) error {
 	t.Helper()
-	out, err := s.hub.try(t.Context(), "", "-n", s.clusterName, "get", "manifestwork", name, "-o",
+	out, err := s.hub.TryKubectl(t.Context(), "", "-n", s.clusterName, "get", "manifestwork", name, "-o",
 		`jsonpath={.metadata.generation} {.status.conditions[?(@.type=="Applied")].observedGeneration} {.status.conditions[?(@.type=="Applied")].status}`)
 	if err != nil {
 		return err

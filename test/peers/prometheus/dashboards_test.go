@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
+
+	"github.com/capstan-io/capstan/test/peers/prometheus/stories"
 )
 
 // units are those of Grafana that dashboards have, with what a query returns in
@@ -147,7 +149,7 @@ func checkQuery(t *testing.T, p panel, expr string) {
 // TestEveryDashboardIsInTheKustomization compares the list of files for ConfigMaps
 // with the dashboards.
 func TestEveryDashboardIsInTheKustomization(t *testing.T) {
-	content, err := os.ReadFile(files + "/dashboards/kustomization.yaml")
+	content, err := os.ReadFile(stories.Files + "/dashboards/kustomization.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

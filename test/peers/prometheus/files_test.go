@@ -15,17 +15,9 @@ import (
 	"github.com/prometheus/common/promslog"
 	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/promql/parser"
-)
 
-const (
-	root     = "../../.."
-	files    = root + "/deploy/observability"
-	ruleFile = files + "/prometheus-rules.yaml"
-	runbooks = root + "/docs/runbooks"
+	"github.com/capstan-io/capstan/test/peers/prometheus/stories"
 )
-
-// promQL is the language as Prometheus reads it without feature flags.
-func promQL() parser.Parser { return parser.NewParser(parser.Options{}) }
 
 // datasource is a reference to one.
 type datasource struct {
@@ -67,7 +59,7 @@ type target struct {
 // dashboards reads all of them.
 func dashboards(t *testing.T) []dashboard {
 	t.Helper()
-	paths, err := filepath.Glob(files + "/dashboards/*.json")
+	paths, err := filepath.Glob(stories.Files + "/dashboards/*.json")
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("there are no dashboards: %v", err)
 	}
@@ -90,16 +82,16 @@ func dashboards(t *testing.T) []dashboard {
 // templates.
 func alertRules(t *testing.T) []rulefmt.Rule {
 	t.Helper()
-	groups, errs := rulefmt.ParseFile(ruleFile, false, model.UTF8Validation, promQL(), promslog.NewNopLogger())
+	groups, errs := rulefmt.ParseFile(stories.RuleFile, false, model.UTF8Validation, stories.PromQL(), promslog.NewNopLogger())
 	if len(errs) > 0 {
-		t.Fatalf("%s: %v", ruleFile, errs)
+		t.Fatalf("%s: %v", stories.RuleFile, errs)
 	}
 	var rules []rulefmt.Rule
 	for _, group := range groups.Groups {
 		rules = append(rules, group.Rules...)
 	}
 	if len(rules) == 0 {
-		t.Fatalf("%s has no rules", ruleFile)
+		t.Fatalf("%s has no rules", stories.RuleFile)
 	}
 	return rules
 }
@@ -115,7 +107,7 @@ func filled(expr, rateInterval string) string {
 // metricsOf are the names of the metrics that an expression reads.
 func metricsOf(t *testing.T, expr string) []string {
 	t.Helper()
-	parsed, err := promQL().ParseExpr(expr)
+	parsed, err := stories.PromQL().ParseExpr(expr)
 	if err != nil {
 		t.Fatalf("%s: %v", expr, err)
 	}

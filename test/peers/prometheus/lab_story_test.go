@@ -10,8 +10,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -19,17 +17,20 @@ import (
 
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/capstan-io/capstan/test/peers/prometheus/harness"
+	"github.com/capstan-io/capstan/test/peers/prometheus/stories"
 )
 
 // TestInTheLab runs all queries against what Prometheus reads from real components,
 // and plants faults that alerts have to tell of.
 func TestInTheLab(t *testing.T) {
-	l := newLab(t)
-	l.install(t)
-	s := newServer(t)
-	s.scrape(t, l, hub)
-	s.scrape(t, l, member)
-	l.apply(t, hub, busy)
+	l := harness.NewLab(t)
+	l.InstallRules(t)
+	s := harness.NewServer(t)
+	s.ScrapeCluster(t, l, harness.Hub)
+	s.ScrapeCluster(t, l, harness.Member)
+	l.ApplyText(t, harness.Hub, busy)
 	if !t.Run("queries", func(t *testing.T) { queriesReturnSeries(t, l, s) }) {
 		t.Fatal("what alerts are made of is not there")
 	}
@@ -57,7 +58,7 @@ func TestInTheLab(t *testing.T) {
 	for _, one := range all {
 		t.Run(one.alert+" ends", func(t *testing.T) { ends(t, s, one, mended[one.name]) })
 	}
-	t.Logf("the alerts:\n%s\nall that fired: %s", alertTable(all), strings.Join(s.fired(), ", "))
+	t.Logf("the alerts:\n%s\nall that fired: %s", alertTable(all), strings.Join(s.FiredAlerts(), ", "))
 }
 
 // busy lets all controllers have something to do.
@@ -81,16 +82,6 @@ spec:
       celSelector: {celExpressions: ["managedCluster.metadata.name != ''"]}
 `
 
-// work is a ManifestWork with a ConfigMap.
-func work(cluster, name, text string) string {
-	return fmt.Sprintf(`
-apiVersion: work.open-cluster-management.io/v1
-kind: ManifestWork
-metadata: {name: %[2]s, namespace: %[1]s}
-spec: {workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: %[2]s, namespace: default}, data: {text: %[3]q}}]}}
-`, cluster, name, text)
-}
-
 // empty are the panels whose queries return nothing in this lab, with the reason.
 func empty() map[string]string {
 	return map[string]string{
@@ -106,11 +97,11 @@ type result struct {
 	series, example string
 }
 
-func queriesReturnSeries(t *testing.T, l *lab, s *server) {
+func queriesReturnSeries(t *testing.T, l *harness.Lab, s *harness.Server) {
 	round, all := 0, map[string]result{}
-	eventually(t, func() error {
+	harness.Eventually(t, func() error {
 		round++
-		if err := l.change(t, round); err != nil {
+		if err := l.ChangeWorks(t, round); err != nil {
 			return err
 		}
 		return missing(t.Context(), t, s, all)
@@ -127,30 +118,10 @@ func queriesReturnSeries(t *testing.T, l *lab, s *server) {
 	t.Logf("what the queries of the dashboards returned:\n%s", table.String())
 }
 
-// change changes something, for what is measured per change.
-func (l *lab) change(t *testing.T, round int) error {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "works.yaml")
-	content := work(member, "greeting", fmt.Sprint(round)) + "---" + work(pushed, "greeting", fmt.Sprint(round))
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		return fmt.Errorf("writing the works: %w", err)
-	}
-	for _, command := range [][]string{
-		{"--context", hub, "apply", "--server-side", "-f", path},
-		{"--context", member, "-n", "default", "delete", "configmap", "greeting", "--ignore-not-found"},
-		{"--context", hub, "label", "managedcluster", member, "--overwrite", "round=" + []string{"even", "odd"}[round%2]},
-	} {
-		if _, err := l.run(t.Context(), "kubectl", command...); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // missing runs all queries of the dashboards, and returns an error that names those
 // that return no number without a reason. A series without one is a share or a quantile
 // of what has not happened yet.
-func missing(ctx context.Context, t *testing.T, s *server, all map[string]result) error {
+func missing(ctx context.Context, t *testing.T, s *harness.Server, all map[string]result) error {
 	t.Helper()
 	var wrong []string
 	for _, d := range dashboards(t) {
@@ -158,15 +129,15 @@ func missing(ctx context.Context, t *testing.T, s *server, all map[string]result
 			name := strings.TrimSuffix(d.file, ".json") + ": " + p.Title
 			for _, target := range p.Targets {
 				// No series may lack the label by which the clusters are told apart.
-				expr := strings.ReplaceAll(target.Expr, "$cluster", hub+"|"+member)
-				vector, err := s.query(ctx, filled(expr, rateInterval))
+				expr := strings.ReplaceAll(target.Expr, "$cluster", harness.Hub+"|"+harness.Member)
+				vector, err := s.RunQuery(ctx, filled(expr, harness.RateInterval))
 				if err != nil {
 					t.Fatal(err)
 				}
 				reason, mayBeEmpty := empty()[name]
 				got := result{series: fmt.Sprint(len(vector)), example: reason}
 				if i := slices.IndexFunc(vector, func(s promql.Sample) bool { return !math.IsNaN(s.F) }); i >= 0 {
-					got.example = "`" + vector[i].Metric.String() + "` " + number(vector[i].F)
+					got.example = "`" + vector[i].Metric.String() + "` " + harness.Number(vector[i].F)
 				} else if !mayBeEmpty {
 					wrong = append(wrong, name+" "+target.RefID)
 				}
@@ -190,17 +161,17 @@ func unseen() map[string]string {
 
 // ruleData runs the selectors of all rules, which have to find series, and their
 // expressions, which must not fail and, as all is well, find nothing.
-func ruleData(t *testing.T, s *server) error {
+func ruleData(t *testing.T, s *harness.Server) error {
 	t.Helper()
 	for _, rule := range alertRules(t) {
-		vector, err := s.query(t.Context(), rule.Expr)
+		vector, err := s.RunQuery(t.Context(), rule.Expr)
 		if err != nil {
 			return err
 		}
 		if len(vector) > 0 {
 			t.Errorf("all is well, and alert %s would fire: %v", rule.Alert, vector)
 		}
-		parsed, err := promQL().ParseExpr(rule.Expr)
+		parsed, err := stories.PromQL().ParseExpr(rule.Expr)
 		if err != nil {
 			return err
 		}
@@ -210,7 +181,7 @@ func ruleData(t *testing.T, s *server) error {
 			if !is || selector.OriginalOffset > 0 { // of that long ago there is nothing yet
 				return nil
 			}
-			vector, err := s.query(t.Context(), selector.String())
+			vector, err := s.RunQuery(t.Context(), selector.String())
 			if err != nil {
 				return err
 			}
@@ -233,7 +204,7 @@ type fault struct {
 	alerts []string
 	// objects is of how many objects a rule has to tell, if that is not one.
 	objects     int
-	plant, mend func(t *testing.T, l *lab)
+	plant, mend func(t *testing.T, l *harness.Lab)
 }
 
 // seen is what came of a rule: when all its alerts fired and had ended, counted from
@@ -252,50 +223,50 @@ func faults() [][]fault {
 		{
 			name:   "a work with an object of a kind that the Pull member does not know",
 			alerts: []string{"CapstanWorksFailing"},
-			plant: func(t *testing.T, l *lab) {
-				l.apply(t, hub, strings.ReplaceAll(work(member, "unknown", "x"), "{apiVersion: v1, kind: ConfigMap,", "{apiVersion: example.org/v1, kind: Database,"))
+			plant: func(t *testing.T, l *harness.Lab) {
+				l.ApplyText(t, harness.Hub, strings.ReplaceAll(harness.Work(harness.Member, "unknown", "x"), "{apiVersion: v1, kind: ConfigMap,", "{apiVersion: example.org/v1, kind: Database,"))
 			},
-			mend: func(t *testing.T, l *lab) {
-				l.must(t, "kubectl", "--context", hub, "-n", member, "delete", "manifestwork", "unknown", "--timeout", patience.String())
+			mend: func(t *testing.T, l *harness.Lab) {
+				l.MustRun(t, "kubectl", "--context", harness.Hub, "-n", harness.Member, "delete", "manifestwork", "unknown", "--timeout", harness.Patience.String())
 			},
 		},
 		{
 			name:   "the power of the Push member is cut",
 			alerts: []string{"CapstanPushClusterUnreachable", "CapstanClusterUnavailable"},
-			plant:  func(t *testing.T, l *lab) { l.must(t, "lab", "--dir", l.dir, "stop", pushed) },
-			mend:   func(t *testing.T, l *lab) { l.must(t, "lab", "--dir", l.dir, "start", pushed) },
+			plant:  func(t *testing.T, l *harness.Lab) { l.MustRun(t, "lab", "--dir", l.Dir, "stop", harness.Pushed) },
+			mend:   func(t *testing.T, l *harness.Lab) { l.MustRun(t, "lab", "--dir", l.Dir, "start", harness.Pushed) },
 		},
 	}, {
 		{
 			name:   "the network between the hub and the Pull member is cut",
 			alerts: []string{"CapstanClusterUnreachable"},
-			plant:  func(t *testing.T, l *lab) { l.must(t, "lab", "--dir", l.dir, "partition", hub, member) },
-			mend:   func(t *testing.T, l *lab) { l.must(t, "lab", "--dir", l.dir, "heal", hub, member) },
+			plant: func(t *testing.T, l *harness.Lab) {
+				l.MustRun(t, "lab", "--dir", l.Dir, "partition", harness.Hub, harness.Member)
+			},
+			mend: func(t *testing.T, l *harness.Lab) {
+				l.MustRun(t, "lab", "--dir", l.Dir, "heal", harness.Hub, harness.Member)
+			},
 		},
 		{
 			name:   "the operator of the hub and the placement controller have no pods",
 			alerts: []string{"CapstanComponentAbsent"}, objects: 2,
-			plant: func(t *testing.T, l *lab) {
-				l.scale(t, "open-cluster-management", "cluster-manager", 0) // it would bring back the other
-				l.must(t, "kubectl", "--context", hub, "-n", "open-cluster-management", "wait", "pod", "-l", "app=cluster-manager", "--for=delete", "--timeout", patience.String())
-				l.scale(t, "open-cluster-management-hub", "cluster-manager-placement-controller", 0)
+			plant: func(t *testing.T, l *harness.Lab) {
+				l.ScaleDeployment(t, "open-cluster-management", "cluster-manager", 0) // it would bring back the other
+				l.MustRun(t, "kubectl", "--context", harness.Hub, "-n", "open-cluster-management", "wait", "pod", "-l", "app=cluster-manager", "--for=delete", "--timeout", harness.Patience.String())
+				l.ScaleDeployment(t, "open-cluster-management-hub", "cluster-manager-placement-controller", 0)
 			},
-			mend: func(t *testing.T, l *lab) { l.scale(t, "open-cluster-management", "cluster-manager", 1) },
+			mend: func(t *testing.T, l *harness.Lab) {
+				l.ScaleDeployment(t, "open-cluster-management", "cluster-manager", 1)
+			},
 		},
 	}}
 }
 
-// scale says how many pods a Deployment of the hub has.
-func (l *lab) scale(t *testing.T, namespace, name string, replicas int) {
-	t.Helper()
-	l.must(t, "kubectl", "--context", hub, "-n", namespace, "scale", "deployment", name, fmt.Sprintf("--replicas=%d", replicas))
-}
-
 // fires waits for the alert.
-func fires(t *testing.T, s *server, one *seen, planted time.Time) {
+func fires(t *testing.T, s *harness.Server, one *seen, planted time.Time) {
 	t.Helper()
-	eventually(t, func() error {
-		firing := s.firing(one.alert)
+	harness.Eventually(t, func() error {
+		firing := s.FiringAlerts(one.alert)
 		if want := max(one.objects, 1); len(firing) != want {
 			return fmt.Errorf("alert %s fires for %d objects, want %d", one.alert, len(firing), want)
 		}
@@ -310,13 +281,13 @@ func fires(t *testing.T, s *server, one *seen, planted time.Time) {
 }
 
 // ends waits for the end of the alert, after the fault is mended.
-func ends(t *testing.T, s *server, one *seen, mended time.Time) {
+func ends(t *testing.T, s *harness.Server, one *seen, mended time.Time) {
 	t.Helper()
-	eventually(t, func() error {
-		if left := s.firing(one.alert); len(left) > 0 {
+	harness.Eventually(t, func() error {
+		if left := s.FiringAlerts(one.alert); len(left) > 0 {
 			return fmt.Errorf("all is mended, and alert %s still fires: %s", one.alert, left[0].Labels)
 		}
-		one.ended = max(0, s.resolved(one.alert).Sub(mended))
+		one.ended = max(0, s.ResolvedAt(one.alert).Sub(mended))
 		return nil
 	})
 }

@@ -8,10 +8,12 @@ import (
 	"regexp"
 	"slices"
 	"testing"
+
+	"github.com/capstan-io/capstan/test/peers/prometheus/stories"
 )
 
 // metricsPage lists the metrics that Capstan has of its own.
-const metricsPage = root + "/docs/reference/metrics.md"
+const metricsPage = stories.Root + "/docs/reference/metrics.md"
 
 // others are the metrics that dashboards and rules read besides those of
 // Capstan's own, with who has them.

@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/prometheus/model/rulefmt"
 	"sigs.k8s.io/yaml"
+
+	"github.com/capstan-io/capstan/test/peers/prometheus/stories"
 )
 
 // sections are what every runbook has, in this order.
@@ -23,7 +25,7 @@ func sections() []string {
 // directions.
 func TestEveryAlertHasARunbook(t *testing.T) {
 	const address = "https://github.com/capstan-io/capstan/blob/main/docs/runbooks/"
-	index, err := os.ReadFile(runbooks + "/README.md")
+	index, err := os.ReadFile(stories.Runbooks + "/README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,14 +43,14 @@ func TestEveryAlertHasARunbook(t *testing.T) {
 		if !strings.Contains(string(index), "("+page+") | "+rule.Labels["severity"]) {
 			t.Errorf("docs/runbooks/README.md does not list %s with its severity", page)
 		}
-		content, err := os.ReadFile(filepath.Join(runbooks, page))
+		content, err := os.ReadFile(filepath.Join(stories.Runbooks, page))
 		if err != nil {
 			t.Errorf("alert %s has no page: %v", rule.Alert, err)
 			continue
 		}
 		checkRunbook(t, rule.Alert, string(content))
 	}
-	pages, err := filepath.Glob(runbooks + "/*.md")
+	pages, err := filepath.Glob(stories.Runbooks + "/*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,11 +105,11 @@ func TestThePrometheusRuleHasTheRules(t *testing.T) {
 		}
 		return into
 	}
-	object := read(files + "/prometheusrule.yaml")
+	object := read(stories.Files + "/prometheusrule.yaml")
 	if object["apiVersion"] != "monitoring.coreos.com/v1" || object["kind"] != "PrometheusRule" {
 		t.Errorf("prometheusrule.yaml is a %v of %v", object["kind"], object["apiVersion"])
 	}
-	if diff := cmp.Diff(any(read(ruleFile)), object["spec"]); diff != "" {
+	if diff := cmp.Diff(any(read(stories.RuleFile)), object["spec"]); diff != "" {
 		t.Errorf("the PrometheusRule has other rules than the rule file (-file +object):\n%s", diff)
 	}
 }

@@ -1,9 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build e2e
-
-package e2e
+package harness
 
 import (
 	"context"
@@ -57,14 +55,14 @@ type load struct {
 
 	mu     sync.Mutex
 	took   []time.Duration
-	errors []string
+	Errors []string
 }
 
-// startLoad makes requests until stop is called.
-func startLoad(t *testing.T, hub cluster) *load {
+// StartLoad makes requests until stop is called.
+func StartLoad(t testing.TB, hub Cluster) *load {
 	t.Helper()
-	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: hub.kubeconfig}
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: hub.name}).ClientConfig()
+	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: hub.Kubeconfig}
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: hub.Name}).ClientConfig()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,11 +86,12 @@ func startLoad(t *testing.T, hub cluster) *load {
 	ctx, cancel := context.WithCancel(t.Context())
 	l.cancel = cancel
 	t.Cleanup(cancel)
-	l.done.Go(func() { l.run(ctx) })
+	l.done.Go(func() { l.RunLoad(ctx) })
 	return l
 }
 
-func (l *load) run(ctx context.Context) {
+// RunLoad sends requests until its context is done.
+func (l *load) RunLoad(ctx context.Context) {
 	tick := time.NewTicker(loadEvery)
 	defer tick.Stop()
 	for n := 0; ; n++ {
@@ -133,8 +132,8 @@ func (l *load) request(ctx context.Context, n int) {
 	if strings.Contains(err.Error(), lostWithLeader) {
 		l.lost.Add(1)
 	}
-	if len(l.errors) < loadErrors {
-		l.errors = append(l.errors, fmt.Sprintf("%s on %s, after %s: %v", start.Format(time.TimeOnly), name, took.Round(time.Millisecond), err))
+	if len(l.Errors) < loadErrors {
+		l.Errors = append(l.Errors, fmt.Sprintf("%s on %s, after %s: %v", start.Format(time.TimeOnly), name, took.Round(time.Millisecond), err))
 	}
 }
 
@@ -156,27 +155,28 @@ func (l *load) attempt(ctx context.Context, client kubernetes.Interface, n int) 
 }
 
 // loadCounts are how many requests there were.
-type loadCounts struct{ sent, failed, lost int64 }
+type loadCounts struct{ sent, Failed, Lost int64 }
 
-func (l *load) counts() loadCounts {
-	return loadCounts{sent: l.sent.Load(), failed: l.failed.Load(), lost: l.lost.Load()}
+// CountRequests returns how many requests there were so far.
+func (l *load) CountRequests() loadCounts {
+	return loadCounts{sent: l.sent.Load(), Failed: l.failed.Load(), Lost: l.lost.Load()}
 }
 
-// since returns how many there were since others were.
-func (c loadCounts) since(before loadCounts) loadCounts {
-	return loadCounts{sent: c.sent - before.sent, failed: c.failed - before.failed, lost: c.lost - before.lost}
+// Since returns how many there were since others were.
+func (c loadCounts) Since(before loadCounts) loadCounts {
+	return loadCounts{sent: c.sent - before.sent, Failed: c.Failed - before.Failed, Lost: c.Lost - before.Lost}
 }
 
 func (c loadCounts) String() string {
-	text := fmt.Sprintf("%d requests, %d failed", c.sent, c.failed)
-	if c.lost > 0 {
-		text += fmt.Sprintf(", %d of them writes that etcd lost with its leader", c.lost)
+	text := fmt.Sprintf("%d requests, %d failed", c.sent, c.Failed)
+	if c.Lost > 0 {
+		text += fmt.Sprintf(", %d of them writes that etcd lost with its leader", c.Lost)
 	}
 	return text
 }
 
-// stop ends the load and sums it up.
-func (l *load) stop() []string {
+// StopLoad ends the load and sums it up.
+func (l *load) StopLoad() []string {
 	l.cancel()
 	l.done.Wait()
 	l.mu.Lock()
@@ -186,7 +186,7 @@ func (l *load) stop() []string {
 		return l.took[int(share*float64(len(l.took)-1))].Round(time.Millisecond)
 	}
 	return []string{
-		fmt.Sprintf("in all %s; connections refused and tried again: %d", l.counts(), l.refused.Load()),
+		fmt.Sprintf("in all %s; connections refused and tried again: %d", l.CountRequests(), l.refused.Load()),
 		fmt.Sprintf("half of requests took up to %s, 99 of 100 up to %s, the slowest %s", at(0.5), at(0.99), at(1)),
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package prometheus
+package stories
 
 import (
 	"slices"
@@ -16,7 +16,8 @@ const (
 	build2  = `capstan_build_info{` + target2 + `,component="registration-controller",version="0.1.0"} `
 )
 
-func stories() []story {
+// AllStories are the stories of all alerts.
+func AllStories() []story {
 	return slices.Concat(clusterStories(), certificateStories(), deliveryStories(), componentStories())
 }
 
@@ -42,39 +43,39 @@ capstan_cluster_heartbeat_age_seconds_count{` + target1 + `} 10x60
 	}
 	return []story{
 		{
-			name: "one cluster of ten falls silent and comes back", alert: "CapstanClusterUnreachable",
+			Name: "one cluster of ten falls silent and comes back", Alert: "CapstanClusterUnreachable",
 			series: clusters("10x60", "0x5 1x20 0x40", "0x60"),
-			quiet:  10 * time.Minute, fires: 12 * time.Minute, over: 40 * time.Minute, labels: warning, says: "1 clusters have joined",
+			quiet:  10 * time.Minute, Fires: 12 * time.Minute, over: 40 * time.Minute, labels: warning, says: "1 clusters have joined",
 		},
 		{
-			name: "a cluster that is unhealthy is heard of", alert: "CapstanClusterUnreachable",
+			Name: "a cluster that is unhealthy is heard of", Alert: "CapstanClusterUnreachable",
 			series: clusters("10x60", "0x60", "1x60"), quiet: 30 * time.Minute,
 		},
 		{
-			name: "half of the clusters fall silent", alert: "CapstanManyClustersUnreachable",
+			Name: "half of the clusters fall silent", Alert: "CapstanManyClustersUnreachable",
 			series: clusters("10x60", "0x5 5x60", "0x60"),
-			quiet:  10 * time.Minute, fires: 12 * time.Minute, labels: []string{`{namespace="hub", severity="critical"}`}, says: "50%",
+			quiet:  10 * time.Minute, Fires: 12 * time.Minute, labels: []string{`{namespace="hub", severity="critical"}`}, says: "50%",
 		},
 		{
-			name: "the only cluster falls silent", alert: "CapstanManyClustersUnreachable",
+			Name: "the only cluster falls silent", Alert: "CapstanManyClustersUnreachable",
 			series: clusters("1x60", "1x60", "0x60"), quiet: 30 * time.Minute,
 		},
 		{
-			name: "two clusters of ten have late heartbeats", alert: "CapstanHeartbeatsLate",
+			Name: "two clusters of ten have late heartbeats", Alert: "CapstanHeartbeatsLate",
 			series: late("10x5 8x20 10x40"),
-			quiet:  14 * time.Minute, fires: 17 * time.Minute, over: 30 * time.Minute, labels: warning, says: "20%",
+			quiet:  14 * time.Minute, Fires: 17 * time.Minute, over: 30 * time.Minute, labels: warning, says: "20%",
 		},
 		{
-			name: "one cluster of ten has a late heartbeat", alert: "CapstanHeartbeatsLate",
+			Name: "one cluster of ten has a late heartbeat", Alert: "CapstanHeartbeatsLate",
 			series: late("9x60"), quiet: 40 * time.Minute,
 		},
 		{
-			name: "an agent reports that its API server is not healthy", alert: "CapstanClusterUnavailable",
+			Name: "an agent reports that its API server is not healthy", Alert: "CapstanClusterUnavailable",
 			series: clusters("10x60", "0x60", "0x5 1x50"),
-			quiet:  20 * time.Minute, fires: 22 * time.Minute, labels: warning, says: "1 clusters",
+			quiet:  20 * time.Minute, Fires: 22 * time.Minute, labels: warning, says: "1 clusters",
 		},
 		{
-			name: "an API server is restarted", alert: "CapstanClusterUnavailable",
+			Name: "an API server is restarted", Alert: "CapstanClusterUnavailable",
 			series: clusters("10x60", "0x60", "0x5 1x9 0x40"), quiet: 30 * time.Minute,
 		},
 	}
@@ -90,37 +91,37 @@ func certificateStories() []story {
 	)
 	return []story{
 		{
-			name: "one of 30 days has a day left, and its agent was restarted", alert: "CapstanCertificateNotRenewed",
+			Name: "one of 30 days has a day left, and its agent was restarted", Alert: "CapstanCertificateNotRenewed",
 			series: agent + "518400x5750\n" + moved + "_x5751 518400x2000\n", // expires after six days
-			quiet:  5*day - time.Hour, fires: 5*day + 15*time.Minute,
+			quiet:  5*day - time.Hour, Fires: 5*day + 15*time.Minute,
 			labels: []string{`{certificate="agent", namespace="agents", severity="warning"}`}, says: "Certificate agent expires in 23h",
 		},
 		{
-			name: "one of six hours has less than one left", alert: "CapstanCertificateNotRenewed",
+			Name: "one of six hours has less than one left", Alert: "CapstanCertificateNotRenewed",
 			series: agent + "21600x360\n",
-			quiet:  5 * time.Hour, fires: 5*time.Hour + 15*time.Minute,
+			quiet:  5 * time.Hour, Fires: 5*time.Hour + 15*time.Minute,
 			labels: []string{`{certificate="agent", namespace="agents", severity="warning"}`}, says: "Certificate agent expires in 4",
 		},
 		{
-			name: "one of a day is renewed in time", alert: "CapstanCertificateNotRenewed",
+			Name: "one of a day is renewed in time", Alert: "CapstanCertificateNotRenewed",
 			series: agent + "86400x1150 155000x1000\n", quiet: 33 * time.Hour,
 		},
 		{
-			name: "nobody renews one of an hour", alert: "CapstanCertificateExpired",
-			series: agent + "3600x100\n", quiet: 59 * time.Minute, fires: 62 * time.Minute,
+			Name: "nobody renews one of an hour", Alert: "CapstanCertificateExpired",
+			series: agent + "3600x100\n", quiet: 59 * time.Minute, Fires: 62 * time.Minute,
 			labels: []string{`{certificate="agent", namespace="agents", severity="critical"}`}, says: "Certificate agent has expired",
 		},
 		{
-			name: "one is renewed at the last moment", alert: "CapstanCertificateExpired",
+			Name: "one is renewed at the last moment", Alert: "CapstanCertificateExpired",
 			series: agent + "3600x58 7200x60\n", quiet: 90 * time.Minute,
 		},
 		{
-			name: "somebody asks for the identity of another", alert: "CapstanCertificateRequestsRefused",
-			series: asked + "0x5 1x60\n", quiet: 4 * time.Minute, fires: 8 * time.Minute, over: 50 * time.Minute,
+			Name: "somebody asks for the identity of another", Alert: "CapstanCertificateRequestsRefused",
+			series: asked + "0x5 1x60\n", quiet: 4 * time.Minute, Fires: 8 * time.Minute, over: 50 * time.Minute,
 			labels: []string{`{kind="Bootstrap", namespace="hub", severity="warning"}`}, says: "of kind Bootstrap were refused",
 		},
 		{
-			name: "what was refused long ago", alert: "CapstanCertificateRequestsRefused",
+			Name: "what was refused long ago", Alert: "CapstanCertificateRequestsRefused",
 			series: asked + "7x60\n", quiet: 40 * time.Minute,
 		},
 	}

@@ -1,9 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build e2e
-
-package prometheus
+package harness
 
 import (
 	"context"
@@ -28,36 +26,38 @@ import (
 	"github.com/prometheus/prometheus/scrape"
 	"github.com/prometheus/prometheus/tsdb"
 	"golang.org/x/sys/unix"
+
+	"github.com/capstan-io/capstan/test/peers/prometheus/stories"
 )
 
 const (
 	scrapeInterval = 5 * time.Second
-	// rateInterval is what Grafana makes of that for $__rate_interval.
-	rateInterval = "1m"
+	// RateInterval is what Grafana makes of that for $__rate_interval.
+	RateInterval = "1m"
 	// faster is how much shorter than in the rule file the time is after which an
 	// alert fires.
 	faster = 20
 )
 
-// server is a Prometheus in this process, made of the parts of the real one.
-type server struct {
+// Server is a Prometheus in this process, made of the parts of the real one.
+type Server struct {
 	db     *tsdb.DB
 	engine *promql.Engine
 	rules  *rules.Manager
 }
 
-// newServer stores what it scrapes and evaluates the rules until the test ends.
-func newServer(t *testing.T) *server {
+// NewServer stores what it scrapes and evaluates the rules until the test ends.
+func NewServer(t testing.TB) *Server {
 	t.Helper()
 	db, err := tsdb.Open(t.TempDir(), promslog.NewNopLogger(), nil, tsdb.DefaultOptions(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &server{db: db, engine: promql.NewEngine(promql.EngineOpts{
-		MaxSamples: 5_000_000, Timeout: time.Minute, EnableAtModifier: true, EnableNegativeOffset: true, Parser: promQL(),
+	s := &Server{db: db, engine: promql.NewEngine(promql.EngineOpts{
+		MaxSamples: 5_000_000, Timeout: time.Minute, EnableAtModifier: true, EnableNegativeOffset: true, Parser: stories.PromQL(),
 	})}
 	s.rules = rules.NewManager(&rules.ManagerOptions{
-		QueryFunc: rules.EngineQueryFunc(s.engine, db), AppendableV2: db, Queryable: db, Context: t.Context(), Parser: promQL(),
+		QueryFunc: rules.EngineQueryFunc(s.engine, db), AppendableV2: db, Queryable: db, Context: t.Context(), Parser: stories.PromQL(),
 		NotifyFunc: func(context.Context, string, ...*rules.Alert) {},
 	})
 	if err := s.rules.Update(scrapeInterval, []string{fasterRules(t)}, labels.EmptyLabels(), "", nil); err != nil {
@@ -74,9 +74,9 @@ func newServer(t *testing.T) *server {
 }
 
 // fasterRules is the path of the rules with times that a test can wait for.
-func fasterRules(t *testing.T) string {
+func fasterRules(t testing.TB) string {
 	t.Helper()
-	content, err := os.ReadFile(ruleFile)
+	content, err := os.ReadFile(stories.RuleFile)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,8 +94,8 @@ func fasterRules(t *testing.T) string {
 	return path
 }
 
-// scrape reads the components of a cluster until the test ends.
-func (s *server) scrape(t *testing.T, l *lab, cluster string) {
+// ScrapeCluster reads the components of a cluster until the test ends.
+func (s *Server) ScrapeCluster(t testing.TB, l *Lab, cluster string) {
 	t.Helper()
 	settings, err := promconfig.Load(fmt.Sprintf(`
 global: {scrape_interval: %[1]s, scrape_timeout: %[1]s}
@@ -104,13 +104,13 @@ scrape_configs:
   scheme: https
   authorization: {credentials: %[2]q}
   tls_config: {insecure_skip_verify: true}
-`, scrapeInterval, l.token(t, cluster)), promslog.NewNopLogger())
+`, scrapeInterval, l.RequestToken(t, cluster)), promslog.NewNopLogger())
 	if err != nil {
 		t.Fatal(err)
 	}
 	manager, err := scrape.NewManager(&scrape.Options{
 		DiscoveryReloadInterval: model.Duration(scrapeInterval),
-		HTTPClientOptions:       []config.HTTPClientOption{config.WithDialContextFunc(within(l.network(t, cluster)))},
+		HTTPClientOptions:       []config.HTTPClientOption{config.WithDialContextFunc(within(l.NetworkOf(t, cluster)))},
 	}, promslog.NewNopLogger(), nil, nil, s.db, prometheus.NewRegistry())
 	if err != nil {
 		t.Fatal(err)
@@ -126,9 +126,9 @@ scrape_configs:
 
 // discover sends the targets of a cluster until ctx ends. While the cluster does not
 // answer, they stay as they are, as those of a Prometheus do.
-func discover(ctx context.Context, l *lab, cluster string, found chan<- map[string][]*targetgroup.Group) {
+func discover(ctx context.Context, l *Lab, cluster string, found chan<- map[string][]*targetgroup.Group) {
 	for {
-		if group, err := l.targets(ctx, cluster); err == nil {
+		if group, err := l.FindTargets(ctx, cluster); err == nil {
 			select {
 			case found <- map[string][]*targetgroup.Group{"capstan": {group}}:
 			case <-ctx.Done():
@@ -173,8 +173,8 @@ func dialIn(ctx context.Context, network, protocol, address string) (net.Conn, e
 	return (&net.Dialer{Timeout: scrapeInterval}).DialContext(ctx, protocol, address)
 }
 
-// query evaluates an expression now.
-func (s *server) query(ctx context.Context, expr string) (promql.Vector, error) {
+// RunQuery evaluates an expression now.
+func (s *Server) RunQuery(ctx context.Context, expr string) (promql.Vector, error) {
 	query, err := s.engine.NewInstantQuery(ctx, s.db, nil, expr, time.Now())
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", expr, err)
@@ -194,8 +194,8 @@ func (s *server) query(ctx context.Context, expr string) (promql.Vector, error) 
 	}
 }
 
-// firing returns the alerts of a rule that fire.
-func (s *server) firing(name string) []*rules.Alert {
+// FiringAlerts returns the alerts of a rule that fire.
+func (s *Server) FiringAlerts(name string) []*rules.Alert {
 	var firing []*rules.Alert
 	for _, rule := range s.rules.AlertingRules() {
 		for _, alert := range rule.ActiveAlerts() {
@@ -207,8 +207,8 @@ func (s *server) firing(name string) []*rules.Alert {
 	return firing
 }
 
-// resolved is when the last alert of a rule that has fired ended.
-func (s *server) resolved(name string) time.Time {
+// ResolvedAt is when the last alert of a rule that has fired ended.
+func (s *Server) ResolvedAt(name string) time.Time {
 	var latest time.Time
 	for _, rule := range s.rules.AlertingRules() {
 		if rule.Name() != name {
@@ -223,11 +223,11 @@ func (s *server) resolved(name string) time.Time {
 	return latest
 }
 
-// fired are the names of the rules of which an alert fires, or has ended lately.
-func (s *server) fired() []string {
+// FiredAlerts are the names of the rules of which an alert fires, or has ended lately.
+func (s *Server) FiredAlerts() []string {
 	var names []string
 	for _, rule := range s.rules.AlertingRules() {
-		if len(s.firing(rule.Name())) > 0 || !s.resolved(rule.Name()).IsZero() {
+		if len(s.FiringAlerts(rule.Name())) > 0 || !s.ResolvedAt(rule.Name()).IsZero() {
 			names = append(names, rule.Name())
 		}
 	}
