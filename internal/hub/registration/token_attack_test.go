@@ -42,17 +42,17 @@ func TestBoundTokens(t *testing.T) {
 		h.IsRefused(t, h.AskForCertificate(t, edge, hub.SubjectOf("edge-1", "intruder"), "edge-1", nil), policy.ReasonClusterJoined)
 	})
 	t.Run("the one that is about to join asks again, under other names", func(t *testing.T) {
-		h.create(t, cluster("edge-many", false))
-		key := newKey(t)
-		h.approved(t, h.askFor(t, edge, key, subjectOf("edge-many", "one"), "edge-many", nil))
-		h.eventually(t, "the controllers know", func(ctx context.Context) (bool, error) {
+		h.CreateObjects(t, hub.NewCluster("edge-many", false))
+		key := hub.NewKey(t)
+		h.IsApproved(t, h.AskWith(t, edge, key, hub.SubjectOf("edge-many", "one"), "edge-many", nil))
+		h.Eventually(t, "the controllers know", func(ctx context.Context) (bool, error) {
 			mc := &clusterv1.ManagedCluster{}
-			err := h.cached.Get(ctx, client.ObjectKey{Name: "edge-many"}, mc)
+			err := h.Cached.Get(ctx, client.ObjectKey{Name: "edge-many"}, mc)
 			return mc.Annotations[clusterv1.AnnotationAgents] == "one", err
 		})
-		h.refused(t, h.askFor(t, edge, key, subjectOf("edge-many", "two"), "edge-many", nil), policy.ReasonClusterJoined)
-		h.approved(t, h.askFor(t, edge, key, subjectOf("edge-many", "one"), "edge-many", nil))
-		if agents := h.get(t, "edge-many").Annotations[clusterv1.AnnotationAgents]; agents != "one" {
+		h.IsRefused(t, h.AskWith(t, edge, key, hub.SubjectOf("edge-many", "two"), "edge-many", nil), policy.ReasonClusterJoined)
+		h.IsApproved(t, h.AskWith(t, edge, key, hub.SubjectOf("edge-many", "one"), "edge-many", nil))
+		if agents := h.ReadCluster(t, "edge-many").Annotations[clusterv1.AnnotationAgents]; agents != "one" {
 			t.Errorf("the permissions are for the agents %q", agents)
 		}
 	})
