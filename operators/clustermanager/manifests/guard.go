@@ -26,6 +26,41 @@ func componentUser(h Hub, account string) string {
 	return fmt.Sprintf("'system:serviceaccount:%s:%s'", h.Namespace(), account)
 }
 
+// fieldUnchanged is CEL that reports whether a field of an object is what it was before; unset is what
+// it is without a value.
+func fieldUnchanged(field, unset string) string {
+	return fmt.Sprintf("object.%[1]s.orValue(%[2]s) == oldObject.%[1]s.orValue(%[2]s)", field, unset)
+}
+
+// sameConditions is CEL that reports whether conditions of some types are what they were
+// before. Who applies others may change their order.
+func sameConditions(types ...string) string {
+	those := func(of string) string {
+		return fmt.Sprintf("%s.?status.?conditions.orValue([]).filter(c, c.type in ['%s'])", of, strings.Join(types, "', '"))
+	}
+	return fmt.Sprintf("%[1]s.all(c, c in %[2]s) && %[2]s.all(c, c in %[1]s)", those("object"), those("oldObject"))
+}
+
+// bytesOf is CEL for how many bytes texts take together in etcd, where objects are JSON: a
+// text with characters that JSON writes in six bytes, or in two, counts as if all of it
+// were such.
+func bytesOf(texts ...string) string {
+	return fmt.Sprintf("[%s].map(t, bytes(t).size() * (t.matches(r'[&<>[:cntrl:]]') ? 6 : t.matches(r'[\"\\\\\u2028\u2029]') ? 2 : 1)).sum()", strings.Join(texts, ", "))
+}
+
+// bytesOfMap is CEL for how many bytes a map of strings in the metadata takes.
+func bytesOfMap(of string) string {
+	return fmt.Sprintf("object.metadata.?%[1]s.orValue({}).map(k, %[2]s).sum()", of, bytesOf("k", "object.metadata."+of+"[k]"))
+}
+
+// changedKeys is CEL for the keys of a map of strings in the metadata that are new, gone,
+// or have another value.
+func changedKeys(of string) string {
+	now := "object.metadata.?" + of + ".orValue({})"
+	before := "oldObject.metadata.?" + of + ".orValue({})"
+	return fmt.Sprintf("%[1]s.filter(k, !(k in %[2]s) || %[2]s[k] != %[1]s[k]) + %[2]s.filter(k, !(k in %[1]s))", now, before)
+}
+
 // ConnectionGuard returns the admission policy that keeps everybody but the aggregated API
 // server and the registration controller from what the Cluster API stores in a
 // ClusterConnection: the intent there becomes a change of the ManagedCluster,
