@@ -29,3 +29,17 @@ func SetSelector(set *clusterv1beta2.ManagedClusterSet) (labels.Selector, error)
 		return nil, fmt.Errorf("spec.clusterSelector.selectorType %q of ManagedClusterSet %q is unknown", kind, set.Name)
 	}
 }
+
+// JoinsByLabels reports whether a set has a cluster because of labels of its own: one without
+// them, and in the same set by LabelClusterSet, would not be in this set.
+func JoinsByLabels(set *clusterv1beta2.ManagedClusterSet, own map[string]string) bool {
+	selector, err := SetSelector(set)
+	if err != nil || set.Spec.ClusterSelector.SelectorType != clusterv1beta2.SelectorTypeLabelSelector {
+		return false // a selector that cannot be read has nobody
+	}
+	anybody := labels.Set{}
+	if exclusive, labelled := own[clusterv1.LabelClusterSet]; labelled {
+		anybody[clusterv1.LabelClusterSet] = exclusive
+	}
+	return selector.Matches(labels.Set(own)) && !selector.Matches(anybody)
+}

@@ -55,3 +55,32 @@ func TestWhichClustersASetSelects(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatPutsAClusterIntoASet(t *testing.T) {
+	selects := func(kind clusterv1beta2.SelectorType, selector *metav1.LabelSelector) clusterv1beta2.ManagedClusterSelector {
+		return clusterv1beta2.ManagedClusterSelector{SelectorType: kind, LabelSelector: selector}
+	}
+	const byLabel = clusterv1beta2.SelectorTypeLabelSelector
+	unlike := func(operator metav1.LabelSelectorOperator) *metav1.LabelSelector {
+		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "env", Operator: operator, Values: []string{"test"}}}}
+	}
+	for name, c := range map[string]struct {
+		selector clusterv1beta2.ManagedClusterSelector
+		want     bool
+	}{
+		"a label":                         {selects(byLabel, &metav1.LabelSelector{MatchLabels: map[string]string{"env": "production"}}), true},
+		"another label":                   {selects(byLabel, &metav1.LabelSelector{MatchLabels: map[string]string{"env": "test"}}), false},
+		"any cluster":                     {selects(byLabel, &metav1.LabelSelector{}), false},
+		"no cluster":                      {selects(byLabel, nil), false},
+		"any cluster that is not another": {selects(byLabel, unlike(metav1.LabelSelectorOpNotIn)), false},
+		"what cannot be read":             {selects(byLabel, unlike("Unlike")), false},
+		"any of the default set":          {selects(byLabel, &metav1.LabelSelector{MatchLabels: map[string]string{clusterv1.LabelClusterSet: "default"}}), false},
+		"the label of sets, which is another matter": {selects(clusterv1beta2.SelectorTypeExclusiveClusterSetLabel, nil), false},
+	} {
+		set := &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+		set.Spec.ClusterSelector = c.selector
+		if got := JoinsByLabels(set, map[string]string{"env": "production", clusterv1.LabelClusterSet: "default"}); got != c.want {
+			t.Errorf("a set that selects %s: %t, want %t", name, got, c.want)
+		}
+	}
+}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
 	"github.com/capstan-io/capstan/internal/hub/registration"
 	"github.com/capstan-io/capstan/internal/registration/policy"
 	"github.com/capstan-io/capstan/internal/testing/hub"
@@ -101,6 +102,31 @@ func TestBoundTokens(t *testing.T) {
 		mc.Labels = map[string]string{clusterv1.LabelClusterSet: "production"}
 		h.CreateObjects(t, mc)
 		h.StaysUndecided(t, edge, h.AskForCertificate(t, edge, hub.SubjectOf("edge-set", "one"), "edge-set", nil))
+	})
+	t.Run("labels of its cluster put it into a set", func(t *testing.T) {
+		set := &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: "by-label"}}
+		set.Spec.ClusterSelector = clusterv1beta2.ManagedClusterSelector{
+			SelectorType: clusterv1beta2.SelectorTypeLabelSelector, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "production"}},
+		}
+		h.create(t, set)
+		h.eventually(t, "the controllers know", func(ctx context.Context) (bool, error) {
+			err := h.cached.Get(ctx, client.ObjectKeyFromObject(set), &clusterv1beta2.ManagedClusterSet{})
+			return err == nil, client.IgnoreNotFound(err)
+		})
+		for name, env := range map[string]string{"edge-labelled": "production", "edge-test": "test"} {
+			mc := cluster(name, false)
+			mc.Labels = map[string]string{"env": env}
+			h.create(t, mc)
+			csr := h.ask(t, edge, subjectOf(name, "one"), name, nil)
+			if env == "test" {
+				h.approved(t, csr)
+				continue
+			}
+			h.refused(t, csr, policy.ReasonNotAutomatic)
+			if h.get(t, name).Spec.HubAcceptsClient {
+				t.Error("the hub accepts the cluster by itself, which is sent what is for the set")
+			}
+		}
 	})
 	t.Run("a token that is not bound but auto-accepted", func(t *testing.T) {
 		h.CreateObjects(t, hub.NewCluster("edge-free", false))

@@ -29,7 +29,8 @@ const (
 	Refuse RequestVerdict = "Refuse"
 	// Approve is for requests that may be approved now. A renewal needs the
 	// permission to renew besides, see NotAuthorized, and a cluster that is to be
-	// accepted a namespace that is nobody else's, see NamespaceTaken.
+	// accepted a namespace that is nobody else's, see NamespaceTaken, and labels that
+	// put it into no set, see InSetByLabels.
 	Approve RequestVerdict = "Approve"
 )
 
@@ -177,6 +178,15 @@ func (d RequestDecision) NamespaceTaken(cluster string) RequestDecision {
 	return d.withVerdict(Refuse, ReasonNotAutomatic, fmt.Sprintf(
 		"the hub has a namespace %[1]q that may be somebody else's, so an administrator has to accept cluster %[1]q or, "+
 			"if the namespace is intended for it, label it: kubectl label namespace %[1]s %[2]s=%[1]s", cluster, clusterv1.LabelClusterName))
+}
+
+// InSetByLabels turns the approval of a first request into a refusal, for a cluster that nobody has
+// accepted, whose labels put it into a set: who registers it chooses them, and would get
+// what is sent to the set.
+func (d RequestDecision) InSetByLabels(cluster, set string) RequestDecision {
+	return d.withVerdict(Refuse, ReasonNotAutomatic, fmt.Sprintf(
+		"labels of cluster %[1]q, which are the choice of whoever registered it, put it into ManagedClusterSet %[2]q, so an administrator has to "+
+			"accept it: capstan accept %[1]s", cluster, set))
 }
 
 func (d RequestDecision) decideRenewal(request SigningRequest, cluster ClusterFacts) RequestDecision {

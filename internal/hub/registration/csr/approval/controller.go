@@ -22,6 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
+	"github.com/capstan-io/capstan/internal/cluster/view"
 	"github.com/capstan-io/capstan/internal/registration/policy"
 )
 
@@ -35,8 +37,8 @@ const (
 	// makes at most clusterv1.CSRsPerAgentMax.
 	RequestsMax = 3 * clusterv1.CSRsPerAgentMax
 	// unwatchedRetry is when a request is looked at again whose requester lacks a
-	// permission, or whose cluster has the name of somebody's namespace: neither is
-	// watched.
+	// permission, or whose cluster has the name of somebody's namespace or labels of a set:
+	// none of these is watched.
 	unwatchedRetry = time.Minute
 	// reasonFlood is the reason of the event about more than that.
 	reasonFlood = "CertificateRequestFlood"
@@ -131,12 +133,30 @@ func (c *CSRApprovalController) decideRequest(
 			return decision.NotAuthorized(csr.Spec.Username, mc.Name), nil
 		}
 	case !mc.Spec.HubAcceptsClient:
-		taken, err := c.isNamespaceTaken(ctx, mc.Name)
-		if err != nil {
-			return policy.RequestDecision{}, err
-		}
-		if taken {
-			return decision.NamespaceTaken(mc.Name), nil
+		return c.decideAcceptance(ctx, mc, decision)
+	}
+	return decision, nil
+}
+
+// decideAcceptance decides whether the hub accepts by itself a cluster that it would accept by what is known of
+// the cluster alone.
+func (c *CSRApprovalController) decideAcceptance(
+	ctx context.Context, mc *clusterv1.ManagedCluster, decision policy.RequestDecision,
+) (policy.RequestDecision, error) {
+	taken, err := c.isNamespaceTaken(ctx, mc.Name)
+	if err != nil {
+		return policy.RequestDecision{}, err
+	}
+	if taken {
+		return decision.NamespaceTaken(mc.Name), nil
+	}
+	sets := &clusterv1beta2.ManagedClusterSetList{}
+	if err := c.Client.List(ctx, sets, client.UnsafeDisableDeepCopy); err != nil {
+		return policy.RequestDecision{}, fmt.Errorf("listing ManagedClusterSets, to find out which ones the labels of ManagedCluster %q put it into: %w", mc.Name, err)
+	}
+	for i := range sets.Items {
+		if view.JoinsByLabels(&sets.Items[i], mc.Labels) {
+			return decision.InSetByLabels(mc.Name, sets.Items[i].Name), nil
 		}
 	}
 	return decision, nil
