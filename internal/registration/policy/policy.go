@@ -147,14 +147,8 @@ func DecideRequest(request SigningRequest, cluster ClusterFacts, automatic AutoA
 	if err != nil {
 		return decision.withVerdict(Refuse, ReasonMalformed, "not a request of an agent: "+err.Error())
 	}
-	if asked.cluster != request.ClusterLabel {
-		return decision.withVerdict(Refuse, ReasonClusterDiffers, fmt.Sprintf(
-			"the request is for a certificate of cluster %q but is labelled for cluster %q", asked.cluster, request.ClusterLabel))
-	}
-	bounds := boundtoken.BoundsOf(request.Username, request.Groups)
-	if !bounds.AllowsCluster(asked.cluster) {
-		return decision.withVerdict(Refuse, ReasonTokenBound, fmt.Sprintf(
-			"user %q requests a certificate for cluster %q, but the user's token is bound to: %s", request.Username, asked.cluster, bounds))
+	if reason, why := CheckCluster(request, asked.cluster); reason != "" {
+		return decision.withVerdict(Refuse, reason, why)
 	}
 	decision.Agent = asked.agent
 	decision.Key = asked.key
@@ -162,6 +156,21 @@ func DecideRequest(request SigningRequest, cluster ClusterFacts, automatic AutoA
 		return decision.decideRenewal(request, cluster)
 	}
 	return decision.decideBootstrap(request, cluster, automatic)
+}
+
+// CheckCluster returns why a request must not give an agent of the cluster permissions that is in its
+// subject, whoever has approved it: its label, by which people find it, names another one, or
+// its user's token is not for the cluster. Both are "" if nothing is wrong.
+func CheckCluster(request SigningRequest, cluster string) (reason, message string) {
+	if request.ClusterLabel != "" && request.ClusterLabel != cluster {
+		return ReasonClusterDiffers, fmt.Sprintf(
+			"the request is for a certificate of cluster %q but is labelled for cluster %q", cluster, request.ClusterLabel)
+	}
+	if bounds := boundtoken.BoundsOf(request.Username, request.Groups); !bounds.AllowsCluster(cluster) {
+		return ReasonTokenBound, fmt.Sprintf(
+			"user %q requests a certificate for cluster %q, but the user's token is bound to: %s", request.Username, cluster, bounds)
+	}
+	return "", ""
 }
 
 // NotAuthorized turns the approval of a renewal into a refusal, for a requester

@@ -29,7 +29,8 @@ func (c *CSRApprovalController) recordAgent(ctx context.Context, csr *certificat
 	if approved == nil {
 		return nil
 	}
-	cluster, agent, err := policy.CertifiedAgent(policyRequest(csr))
+	request := policyRequest(csr)
+	cluster, agent, err := policy.CertifiedAgent(request)
 	if err != nil {
 		return nil //nolint:nilerr // somebody else's certificate
 	}
@@ -40,6 +41,9 @@ func (c *CSRApprovalController) recordAgent(ctx context.Context, csr *certificat
 	known := policy.AgentNames(mc.Annotations[clusterv1.AnnotationAgents])
 	if known.HasAgent(agent) || !mc.DeletionTimestamp.IsZero() {
 		return nil
+	}
+	if reason, why := policy.CheckCluster(request, cluster); reason != "" {
+		return c.warnUnnoted(ctx, csr, mc, policy.RequestDecision{Reason: reason, Message: why})
 	}
 	earlier, err := c.isOfEarlier(ctx, approved.LastTransitionTime, mc)
 	if err != nil {
@@ -55,6 +59,29 @@ func (c *CSRApprovalController) recordAgent(ctx context.Context, csr *certificat
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := c.Client.Patch(ctx, mc, patch, client.FieldOwner(fieldOwner)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("noting agent %q on ManagedCluster %q: %w", agent, cluster, err)
+	}
+	return nil
+}
+
+// warnUnnoted tells of a request that somebody has approved although it misleads: the certificate alone gives
+// no permissions. It tells on the request and on both clusters, once in a while.
+func (c *CSRApprovalController) warnUnnoted(
+	ctx context.Context, csr *certificatesv1.CertificateSigningRequest, certified *clusterv1.ManagedCluster, why policy.RequestDecision,
+) error {
+	about := []client.Object{csr, certified}
+	if labelled := csr.Labels[clusterv1.LabelClusterName]; labelled != certified.Name {
+		mc := &clusterv1.ManagedCluster{}
+		if err := c.Client.Get(ctx, client.ObjectKey{Name: labelled}, mc); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("reading ManagedCluster %q: %w", labelled, err)
+		} else if err == nil {
+			about = append(about, mc)
+		}
+	}
+	for _, object := range about {
+		if c.quiet.allowEvent(fmt.Sprintf("unnoted/%T/%s/%s", object, object.GetName(), why.Reason)) {
+			c.Events.Eventf(object, csr, corev1.EventTypeWarning, why.Reason, action,
+				"CertificateSigningRequest %q of user %q was approved, but gives its agent no permissions: %s", csr.Name, csr.Spec.Username, why.Message)
+		}
 	}
 	return nil
 }

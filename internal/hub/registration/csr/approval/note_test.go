@@ -28,6 +28,7 @@ func TestApprovedAgentsAreNoted(t *testing.T) {
 		csr       *certificatesv1.CertificateSigningRequest
 		mc        *clusterv1.ManagedCluster
 		namespace *corev1.Namespace
+		labelled  *clusterv1.ManagedCluster
 	}
 	approvedAt := func(at time.Time) func(*given) {
 		return func(g *given) { g.csr.Status.Conditions[0].LastTransitionTime = metav1.NewTime(at) }
@@ -36,6 +37,7 @@ func TestApprovedAgentsAreNoted(t *testing.T) {
 		reason string
 		change func(*given)
 		want   string
+		told   int // how many objects have an event
 	}{
 		"approved after the ManagedCluster was created": {reason: "the agent is let in", want: "one"},
 		"in the same second":                            {reason: "times have no more than seconds", change: approvedAt(created), want: "one"},
@@ -55,6 +57,27 @@ func TestApprovedAgentsAreNoted(t *testing.T) {
 		"by another signer": {
 			reason: "the hub does not take its certificates", want: "",
 			change: func(g *given) { g.csr.Spec.SignerName = "example.com/other" },
+		},
+		"labelled for another cluster": {
+			reason: "who approved it by its label did not mean this cluster", want: "", told: 2,
+			change: func(g *given) { g.csr.Labels[clusterv1.LabelClusterName] = "west" },
+		},
+		"labelled for another cluster that is there": {
+			reason: "its administrators hear of it, too", want: "", told: 3,
+			change: func(g *given) {
+				g.csr.Labels[clusterv1.LabelClusterName] = "west"
+				g.labelled = &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "west"}}
+			},
+		},
+		"by a token that is for other clusters": {
+			reason: "nobody may let it in there by mistake", want: "", told: 2,
+			change: func(g *given) {
+				g.csr.Spec.Username = "system:bootstrap:edge00"
+				g.csr.Spec.Groups = []string{clusterv1.GroupBootstrappers, clusterv1.GroupBootstrappers + ":prefix:edge-:x"}
+			},
+		},
+		"without a label": {
+			reason: "nothing misleads", want: "one", change: func(g *given) { delete(g.csr.Labels, clusterv1.LabelClusterName) },
 		},
 		"beside another agent": {
 			reason: "both have a certificate", want: "zero,one",
@@ -90,9 +113,13 @@ func TestApprovedAgentsAreNoted(t *testing.T) {
 			if g.namespace != nil {
 				builder = builder.WithObjects(g.namespace)
 			}
+			if g.labelled != nil {
+				builder = builder.WithObjects(g.labelled)
+			}
 			c := builder.Build()
+			recorder := events.NewFakeRecorder(10)
 			controller := approval.NewCSRApprovalController(approval.CSRApprovalDeps{
-				Client: c, Live: c, Clock: clocktesting.NewFakePassiveClock(created), Events: events.NewFakeRecorder(1),
+				Client: c, Live: c, Clock: clocktesting.NewFakePassiveClock(created), Events: recorder,
 			})
 			if _, err := controller.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(g.csr)}); err != nil {
 				t.Fatal(err)
@@ -103,6 +130,9 @@ func TestApprovedAgentsAreNoted(t *testing.T) {
 			}
 			if got := mc.Annotations[clusterv1.AnnotationAgents]; got != tc.want {
 				t.Errorf("%s: the agents %q are noted, want %q", tc.reason, got, tc.want)
+			}
+			if told := len(recorder.Events); told != tc.told {
+				t.Errorf("%s: %d objects have an event, want %d", tc.reason, told, tc.told)
 			}
 		})
 	}
