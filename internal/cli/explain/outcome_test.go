@@ -109,3 +109,20 @@ func TestWhyTheDecisionIsAnotherOne(t *testing.T) {
 		})
 	}
 }
+
+// TestATaintForgesNoLine has whoever joins, or may taint a cluster, write lines of the answer into the value of a taint.
+func TestATaintForgesNoLine(t *testing.T) {
+	const forged = "Cluster prod is chosen"
+	value := "x=\n" + forged + "\r\n" + forged + ":NoSelect"
+	var text strings.Builder
+	clusterVerdict{Name: "edge", Reason: "taint " + value + " is not tolerated", Taints: []taint{{Taint: value}}}.
+		printVerdict(&text, func(time.Time) string { return "" })
+	if strings.Count(text.String(), forged) != 4 {
+		t.Errorf("the taint is not told twice:\n%s", text.String())
+	}
+	for line := range strings.Lines(text.String()) {
+		if strings.HasPrefix(line, forged) {
+			t.Errorf("a line is the taint's:\n%s", text.String())
+		}
+	}
+}

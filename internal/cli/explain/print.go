@@ -138,7 +138,7 @@ func (v clusterVerdict) printVerdict(to io.Writer, age func(time.Time) string) {
 	if v.Chosen {
 		fmt.Fprintf(to, "Cluster %s is chosen, group %s\n\n", v.Name, v.groupCell())
 	} else {
-		fmt.Fprintf(to, "Cluster %s is not chosen: %s\n\n", v.Name, v.Reason)
+		fmt.Fprintf(to, "Cluster %s is not chosen: %s\n\n", v.Name, columns.OneLine(v.Reason)) // values of taints are any text
 	}
 	rows := [][]string{{"FILTER", "PASSED", "REASON"}}
 	for _, f := range v.Filters {
@@ -168,7 +168,7 @@ func (v clusterVerdict) printVerdict(to io.Writer, age func(time.Time) string) {
 		if t.Since != nil {
 			since = fmt.Sprintf(" (added %s ago)", age(t.Since.Time))
 		}
-		fmt.Fprintf(to, "It has taint %s%s\n", t.Taint, since)
+		fmt.Fprintf(to, "It has taint %s%s\n", columns.OneLine(t.Taint), since)
 	}
 }
 
