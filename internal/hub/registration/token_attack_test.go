@@ -108,22 +108,22 @@ func TestBoundTokens(t *testing.T) {
 		set.Spec.ClusterSelector = clusterv1beta2.ManagedClusterSelector{
 			SelectorType: clusterv1beta2.SelectorTypeLabelSelector, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "production"}},
 		}
-		h.create(t, set)
-		h.eventually(t, "the controllers know", func(ctx context.Context) (bool, error) {
-			err := h.cached.Get(ctx, client.ObjectKeyFromObject(set), &clusterv1beta2.ManagedClusterSet{})
+		h.CreateObjects(t, set)
+		h.Eventually(t, "the controllers know", func(ctx context.Context) (bool, error) {
+			err := h.Cached.Get(ctx, client.ObjectKeyFromObject(set), &clusterv1beta2.ManagedClusterSet{})
 			return err == nil, client.IgnoreNotFound(err)
 		})
 		for name, env := range map[string]string{"edge-labelled": "production", "edge-test": "test"} {
-			mc := cluster(name, false)
+			mc := hub.NewCluster(name, false)
 			mc.Labels = map[string]string{"env": env}
-			h.create(t, mc)
-			csr := h.ask(t, edge, subjectOf(name, "one"), name, nil)
+			h.CreateObjects(t, mc)
+			csr := h.AskForCertificate(t, edge, hub.SubjectOf(name, "one"), name, nil)
 			if env == "test" {
-				h.approved(t, csr)
+				h.IsApproved(t, csr)
 				continue
 			}
-			h.refused(t, csr, policy.ReasonNotAutomatic)
-			if h.get(t, name).Spec.HubAcceptsClient {
+			h.IsRefused(t, csr, policy.ReasonNotAutomatic)
+			if h.ReadCluster(t, name).Spec.HubAcceptsClient {
 				t.Error("the hub accepts the cluster by itself, which is sent what is for the set")
 			}
 		}
