@@ -214,7 +214,7 @@ func TestOnlyGrowthIsAssumed(t *testing.T) {
 		a := newAssumptions()
 		at := start
 		for n := range int32(20) {
-			decides(a, input("x", many+n-1), at, to(many+n))
+			decides(a, input("x", min(n, 1)*(many+n-1)), at, to(many+n))
 			if at.Sub(start) >= assumedMax {
 				others(a, at, most, fmt.Sprintf("one more every %v", step))
 			}
@@ -227,12 +227,12 @@ func TestOnlyGrowthIsAssumed(t *testing.T) {
 	}
 
 	a := newAssumptions()
-	nowhere := []workv1alpha2.TargetCluster{}
+	elsewhere := []workv1alpha2.TargetCluster{{Name: "b", Replicas: 1}}
 	decides(a, input("x", 0), start, to(many))
 	for n := range 10 {
 		at := start.Add(time.Duration(n+1) * (assumedMax - time.Second))
-		decides(a, input("x", many), at, nowhere)
-		decides(a, input("x", many), at.Add(time.Second), to(many))
+		decides(a, input("x", many), at, elsewhere)
+		decides(a, input("x", 0), at.Add(time.Second), to(many))
 		others(a, at.Add(time.Second), 0, "away and back")
 	}
 	a = newAssumptions()
