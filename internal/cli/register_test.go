@@ -89,7 +89,7 @@ func letTokensAsk(t *testing.T, w *playedhub.PlayedHub) {
 // token makes a token and returns the command that is printed, without capstan.
 func (m *registered) token(t *testing.T, args ...string) []string {
 	t.Helper()
-	t.Setenv("KUBECONFIG", m.PlayedHub.Kubeconfig)
+	t.Setenv("KUBECONFIG", m.Kubeconfig)
 	code, out := call(t, append([]string{"token", "create", "--print-register-command"}, args...)...)
 	_, command, found := strings.Cut(out, "capstan register ")
 	if code != exit.OK || !found {
@@ -126,7 +126,7 @@ func (m *registered) isToldMistakes(t *testing.T, command []string) {
 	known.Name, known.Annotations[clusterv1.AnnotationAgentPrefix+"/cluster-uid"] = "known", m.uid
 	known.Spec.HubAcceptsClient = true // what others say to be counts for nothing
 	for _, cluster := range []*clusterv1.ManagedCluster{taken, known} {
-		if err := m.PlayedHub.Client.Create(t.Context(), cluster); err != nil {
+		if err := m.Client.Create(t.Context(), cluster); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -177,7 +177,7 @@ func (m *registered) isToldMistakes(t *testing.T, command []string) {
 	if err := m.client.Get(t.Context(), client.ObjectKey{Name: operatorv1.DefaultOperatorNamespace}, &corev1.Namespace{}); err == nil {
 		t.Error("something was installed although nothing could come of it")
 	}
-	if err := m.PlayedHub.Client.Delete(t.Context(), known); err != nil {
+	if err := m.Client.Delete(t.Context(), known); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -235,7 +235,7 @@ func (m *registered) takesOver(t *testing.T, command []string) {
 	const hubURL, works = "https://hub.example.com:6443", 3
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "edge-1"}}
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, fleetv1alpha1.AnnotationHubURL, hubURL)
-	if err := m.PlayedHub.Client.Patch(t.Context(), cluster, client.RawPatch("application/merge-patch+json", patch)); err != nil {
+	if err := m.Client.Patch(t.Context(), cluster, client.RawPatch("application/merge-patch+json", patch)); err != nil {
 		t.Fatal(err)
 	}
 	member, err := client.New(m.config, client.Options{Scheme: m.Scheme})
@@ -303,7 +303,7 @@ func (m *registered) takeOver(ctx context.Context, member client.Client) error {
 
 func (m *registered) leaves(t *testing.T) {
 	t.Helper()
-	t.Setenv("KUBECONFIG", m.PlayedHub.Kubeconfig)
+	t.Setenv("KUBECONFIG", m.Kubeconfig)
 	leave := []string{"unregister", "edge-1", "--cluster-kubeconfig", m.kubeconfig, "--wait", playedhub.Patience.String()}
 	if code, out := call(t, "unregister", "edge-2", "--cluster-kubeconfig", m.kubeconfig); code != exit.Failed || !strings.Contains(out, `is cluster "edge-1" of its hub, not "edge-2"`) {
 		t.Errorf("the wrong cluster is unregistered: exit code %d:\n%s", code, out)
@@ -351,10 +351,10 @@ func (m *registered) engage(ctx context.Context, agent *operatorv1.Klusterlet, n
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{
 		Name: name, Annotations: map[string]string{clusterv1.AnnotationAgentPrefix + "/cluster-uid": m.uid},
 	}}
-	if err := m.PlayedHub.Client.Create(ctx, cluster); err != nil {
+	if err := m.Client.Create(ctx, cluster); err != nil {
 		return err
 	}
-	if err := m.PlayedHub.Client.Patch(ctx, cluster, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"hubAcceptsClient":true}}`))); err != nil {
+	if err := m.Client.Patch(ctx, cluster, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"hubAcceptsClient":true}}`))); err != nil {
 		return err
 	}
 	if err := m.Join(ctx, name); err != nil {

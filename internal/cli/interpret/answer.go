@@ -66,7 +66,7 @@ func (o *interpretOptions) readInterpreters(ctx context.Context, session *hub.Se
 		if err != nil {
 			return nil, err
 		}
-		return interpreters.NewKnownInterpreters(all, session.Clock.Now, false), nil //nolint:contextcheck // scripts run later, and have a time limit of their own
+		return interpreters.NewKnownInterpreters(all, session.Clock.Now, false), nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, hubPatience)
 	defer cancel()
@@ -82,7 +82,7 @@ func (o *interpretOptions) readInterpreters(ctx context.Context, session *hub.Se
 		err = failed
 	}
 	fmt.Fprintf(session.ErrOut, "The customizations of the hub could not be read, and do not count here: %v\n", session.ExplainError(err))
-	return interpreters.NewKnownInterpreters(nil, session.Clock.Now, true), nil //nolint:contextcheck // scripts run later, and have a time limit of their own
+	return interpreters.NewKnownInterpreters(nil, session.Clock.Now, true), nil
 }
 
 // nobodyAnswersError is the error of an operation that nobody answers.

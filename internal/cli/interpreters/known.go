@@ -97,7 +97,7 @@ func ReadInterpreters(ctx context.Context, c client.Client, now func() time.Time
 	if err != nil && !apierrors.IsForbidden(err) && !isKindAbsent(err) {
 		return nil, "", err
 	}
-	k = newInterpreters(all, webhooks, now, shipped.BuiltinChain()) //nolint:contextcheck // scripts run later, and have a time limit of their own
+	k = newInterpreters(all, webhooks, now, shipped.BuiltinChain())
 	switch unseen := apierrors.IsForbidden(err); {
 	case hidden && unseen:
 		unread = "ResourceInterpreterCustomizations and ResourceInterpreterWebhookConfigurations"

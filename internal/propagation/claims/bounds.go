@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// SuspendedMax is how many clusters a policy suspends by their names, and PreservedMax how many
-	// parts of a status it takes along.
+	// SuspendedMax is how many clusters a policy suspends by their names.
 	SuspendedMax = 1000
+	// PreservedMax is how many parts of a status a policy takes along.
 	PreservedMax = 100
 	// copiedBytesMax is how long that of a policy is, as JSON, which is copied into the binding of each
 	// object. All clusters of a large fleet by their names take as much.

@@ -47,11 +47,14 @@ import (
 	membermanifests "github.com/capstan-io/capstan/operators/klusterlet/manifests"
 )
 
-// What the clinic has.
+// PushPatient is the cluster in mode Push of which faults are told.
+const PushPatient = "member5"
+
+// What else the clinic has.
 const (
-	patient, PushPatient = "member1", "member5"
-	bootstrapToken       = "abcdef.0123456789abcdef"
-	agentNamespace       = operatorv1.DefaultAgentNamespace
+	patient        = "member1"
+	bootstrapToken = "abcdef.0123456789abcdef"
+	agentNamespace = operatorv1.DefaultAgentNamespace
 )
 
 // Clinic is a hub with two members that are well: the one by an agent of its

@@ -189,7 +189,7 @@ func faultsOfRequests() []Fault {
 		{
 			Title: "Nobody has accepted the cluster", step: "cluster/accepted", reason: "WaitingForAcceptance",
 			Plant: func(t *testing.T, c *Clinic) {
-				c.cluster(t, patient, func(mc *clusterv1.ManagedCluster) { mc.Spec.HubAcceptsClient, mc.Status.Conditions = false, nil })
+				c.changePatient(t, func(mc *clusterv1.ManagedCluster) { mc.Spec.HubAcceptsClient, mc.Status.Conditions = false, nil })
 				c.ask(t)
 				c.decide(t, certificatesv1.CertificateApproved, time.Now())
 			},
@@ -246,7 +246,7 @@ func faultsOfLife() []Fault {
 		{
 			Title: "The clock of a member is wrong", step: "cluster/clock", reason: clusterv1.ManagedClusterReasonClockOutOfSync,
 			Plant: func(t *testing.T, c *Clinic) {
-				c.cluster(t, patient, func(mc *clusterv1.ManagedCluster) {
+				c.changePatient(t, func(mc *clusterv1.ManagedCluster) {
 					meta.SetStatusCondition(&mc.Status.Conditions, metav1.Condition{
 						Type: clusterv1.ManagedClusterConditionClockSynced, Status: metav1.ConditionFalse,
 						Reason: clusterv1.ManagedClusterReasonClockOutOfSync, Message: "the clocks of the hub and the cluster differ by 5m0s or more",
@@ -276,14 +276,14 @@ func faultsOfWorks() []Fault {
 		{
 			Title: "A cluster is waiting to be deleted", step: "cluster/deletion", reason: "Deleting",
 			Plant: func(t *testing.T, c *Clinic) {
-				c.cluster(t, patient, func(mc *clusterv1.ManagedCluster) {
+				c.changePatient(t, func(mc *clusterv1.ManagedCluster) {
 					mc.Finalizers = []string{clusterv1.FinalizerAPIResourceCleanup}
 					meta.RemoveStatusCondition(&mc.Status.Conditions, clusterv1.ManagedClusterConditionJoined)
 				})
 				if err := c.api.Delete(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: patient}}); err != nil {
 					t.Fatal(err)
 				}
-				c.cluster(t, patient, func(mc *clusterv1.ManagedCluster) {
+				c.changePatient(t, func(mc *clusterv1.ManagedCluster) {
 					meta.RemoveStatusCondition(&mc.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
 					meta.SetStatusCondition(&mc.Status.Conditions, metav1.Condition{
 						Type: clusterv1.ManagedClusterConditionDeleting, Status: metav1.ConditionFalse,

@@ -153,15 +153,15 @@ func (c *Clinic) breaks(t testing.TB, namespace, name, reason, lastWords string)
 	})
 }
 
-func (c *Clinic) cluster(t testing.TB, name string, mutate func(*clusterv1.ManagedCluster)) {
+func (c *Clinic) changePatient(t testing.TB, mutate func(*clusterv1.ManagedCluster)) {
 	t.Helper()
-	change(t, c, &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}, mutate)
+	change(t, c, &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: patient}}, mutate)
 }
 
 // unjoin makes the cluster one that has not joined yet.
 func (c *Clinic) unjoin(t testing.TB) {
 	t.Helper()
-	c.cluster(t, patient, func(mc *clusterv1.ManagedCluster) {
+	c.changePatient(t, func(mc *clusterv1.ManagedCluster) {
 		mc.Status.Conditions = well(clusterv1.ManagedClusterConditionHubAccepted)
 	})
 	c.remove(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: agentNamespace, Name: operatorv1.HubKubeConfigSecret}})

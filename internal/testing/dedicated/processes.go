@@ -154,7 +154,7 @@ func (p *Processes) runContainer(workload render.Object, more ...string) {
 	for _, arg := range container.Command[1:] {
 		args = append(args, replacer.Replace(arg))
 	}
-	command := exec.CommandContext(p.T.Context(), filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), container.Command[0]), append(args, more...)...)
+	command := exec.CommandContext(p.T.Context(), filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), container.Command[0]), append(args, more...)...) //nolint:gosec // who runs tests says where
 	log := filepath.Join(p.dir, container.Name+".log")
 	output, err := os.Create(log) //nolint:gosec // it is in a folder of the test
 	expect.NoError(p.T, err)

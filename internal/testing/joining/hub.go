@@ -97,7 +97,7 @@ func (h *Hub) makeSigner() {
 	file := filepath.Join(h.server.ControlPlane.APIServer.CertDir, "client-cert-auth-ca.crt")
 	known, err := os.ReadFile(file) //nolint:gosec // it is of the API server of the test
 	expect.NoError(h.T, err)
-	expect.NoError(h.T, os.WriteFile(file, append(known, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...), 0o600))
+	expect.NoError(h.T, os.WriteFile(file, append(known, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...), 0o600)) //nolint:gosec // it is of the API server of the test
 	// A credential of the new CA works once the API server has read the file.
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	expect.NoError(h.T, err)

@@ -78,7 +78,7 @@ func backsUp(t testing.TB, w *playedhub.PlayedHub, directive string) bool {
 
 func putFile(t testing.TB, w *playedhub.PlayedHub, name, content string) {
 	t.Helper()
-	if err := os.WriteFile(ownPath(w, name), []byte(content), 0o600); err != nil {
+	if err := os.WriteFile(ownPath(w, name), []byte(content), 0o600); err != nil { //nolint:gosec // the script of the test names it
 		t.Fatal(err)
 	}
 }
@@ -211,7 +211,7 @@ func (k *kubelet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			case corev1.StreamTypeError:
 				defer func() { _ = stream.Close() }()
 			case corev1.StreamTypeData:
-				go k.forward(stream)
+				go k.forward(r.Context(), stream)
 			default:
 				panic(fmt.Sprintf("a stream of type %q", kind))
 			}
@@ -221,9 +221,9 @@ func (k *kubelet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (k *kubelet) forward(stream httpstream.Stream) {
+func (k *kubelet) forward(ctx context.Context, stream httpstream.Stream) {
 	defer func() { _ = stream.Close() }()
-	connection, err := net.Dial("tcp", k.etcd)
+	connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", k.etcd)
 	if err != nil {
 		return
 	}

@@ -104,7 +104,7 @@ func sums(t testing.TB, w *playedhub.PlayedHub, deployment, replicas string) {
 			return err
 		}
 		if has, _, _ := unstructured.NestedInt64(d.Object, "status", "replicas"); fmt.Sprint(has) != replicas {
-			return fmt.Errorf("Deployment %s has status %v", deployment, d.Object["status"])
+			return fmt.Errorf("the status of Deployment %s is %v", deployment, d.Object["status"])
 		}
 		return nil
 	})

@@ -93,7 +93,7 @@ func applying(work *workv1.ManifestWork, problem string) *workv1.ManifestWork {
 		}
 		kind := object.GroupVersionKind()
 		reported := workv1.ManifestCondition{ResourceMeta: workv1.ManifestResourceMeta{
-			Ordinal: int32(i), Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Namespace: object.GetNamespace(), Name: object.GetName(), //nolint:gosec // a work has few manifests
+			Ordinal: int32(i), Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Namespace: object.GetNamespace(), Name: object.GetName(),
 		}}
 		own := ""
 		if i == objects-1 {

@@ -44,7 +44,7 @@ func (u *usedAmounts) countUses(one assumption, count func(sum wideSum, amount u
 	for cluster, target := range one.decided {
 		for name, amount := range one.takes.AdditionalAmounts(target, one.base[cluster]) {
 			at := usedResource{cluster, name}
-			u.setSum(at, count(u.sums[at], uint64(amount)))
+			u.setSum(at, count(u.sums[at], uint64(amount))) //nolint:gosec // amounts are not negative
 		}
 	}
 }
