@@ -54,8 +54,12 @@ func joinsUnderStrangeNames(t *testing.T, h *hub.RegistrationHub) {
 		}
 	}
 	for _, named := range []metav1.ObjectMeta{
-		{Name: "named-0123abcd"}, {Name: "1.named"}, {GenerateName: "named-"}, {GenerateName: "addon-named-example.com-"},
-		{GenerateName: strings.Repeat("x", 253)}, {Name: strings.Repeat("y", 253)},
+		{Name: "named-0123abcd"},
+		{Name: "1.named"},
+		{GenerateName: "named-"},
+		{GenerateName: "addon-named-example.com-"},
+		{GenerateName: strings.Repeat("x", 253)},
+		{Name: strings.Repeat("y", 253)},
 	} {
 		csr := &certificatesv1.CertificateSigningRequest{ObjectMeta: *named.DeepCopy(), Spec: request}
 		if err := as.Create(t.Context(), csr, client.DryRunAll); err != nil {

@@ -69,7 +69,7 @@ func (c SetCount) FittingSets(room *view.FreeRoom, used view.Amounts) (sets int3
 	if c.graded && fit > 0 {
 		fit = min(fit, max(0, min(fit, c.onNodes)-setsIn(used, c.total)))
 	}
-	return int32(min(fit, math.MaxInt32)), true
+	return int32(fit), true //nolint:gosec // fitTogether returns no more
 }
 
 // fitTogether returns how many sets all nodes together have room for, by what grades are not about,

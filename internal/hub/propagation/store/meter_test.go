@@ -48,7 +48,6 @@ func TestWritesOfBindingsAreSpacedByTheirBytes(t *testing.T) {
 	if small := report("shop", "small", 2<<10); small < 1000 {
 		t.Errorf("a small binding is reported %d times at once, want thousands", small)
 	}
-
 }
 
 // TestChangesOfANamespaceWaitForItsBytes changes bindings of namespaces as often as it may.
