@@ -40,7 +40,7 @@ const fixturesMax = 2
 
 // NewFixtures returns the fixtures that a function builds on API servers of the package.
 // None is built yet. What the function registers as a cleanup, and what it does with the
-// context of its test, ends with the fixture.
+// context of its test, ends with the fixture. A function that starts an API server skips a test that is to do without.
 func NewFixtures[T any](servers *Servers, build func(testing.TB) T) *Fixtures[T] {
 	return &Fixtures[T]{servers: servers, build: build}
 }
@@ -49,7 +49,6 @@ func NewFixtures[T any](servers *Servers, build func(testing.TB) T) *Fixtures[T]
 // earlier test is done with, or a new one. One that a failed test had is given to nobody.
 func (f *Fixtures[T]) TakeFixture(t testing.TB) T {
 	t.Helper()
-	Need(t)
 	got := f.servers.takeFixture(f)
 	if got == nil {
 		got = f.buildFixture(t)
@@ -63,7 +62,6 @@ func (f *Fixtures[T]) TakeFixture(t testing.TB) T {
 // tests have run, or when a test runs again, as with -count: that finds nothing of the first time.
 func (f *Fixtures[T]) ShareFixture(t testing.TB) T {
 	t.Helper()
-	Need(t)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.done[t.Name()] {
