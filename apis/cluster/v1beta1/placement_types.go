@@ -50,7 +50,6 @@ type PlacementSpec struct {
 	// predicates are conditions, of which a member has to meet at least one.
 	// Default: none, which every member meets.
 	// +optional
-	// +kubebuilder:validation:MaxItems=100
 	Predicates []ClusterPredicate `json:"predicates,omitempty"`
 
 	// prioritizerPolicy defines which members are preferred if fewer are wanted than may
@@ -65,7 +64,6 @@ type PlacementSpec struct {
 
 	// tolerations list the taints of members to ignore. Default: none.
 	// +optional
-	// +kubebuilder:validation:MaxItems=100
 	Tolerations []Toleration `json:"tolerations,omitempty"`
 
 	// decisionStrategy says how the chosen members are divided into groups, which
