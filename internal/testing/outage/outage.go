@@ -30,6 +30,7 @@ type WrappedServer struct {
 	left    int  // writes until it is down; 0 is never
 	done    bool // the last of them is carried out
 	writes  int
+	last    string // the last of the writes
 	watches map[io.Closer]bool
 	held    string // what watches have in their paths that tell nothing
 	gate    chan struct{}
@@ -79,6 +80,13 @@ func (s *WrappedServer) ComesBack(t testing.TB, after time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.down = false
+}
+
+// LastWrite is the method and the path of the write that was asked for last.
+func (s *WrappedServer) LastWrite() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last
 }
 
 // HasEnded reports whether the server is down.
@@ -138,6 +146,7 @@ func (s *WrappedServer) admitRequest(r *http.Request) (last bool, err error) {
 		return false, nil
 	}
 	s.writes++
+	s.last = r.Method + " " + r.URL.Path
 	if s.left == 0 {
 		return false, nil
 	}

@@ -7,8 +7,10 @@ package passes
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,9 +18,11 @@ import (
 
 // begun is what controller-runtime logs when a pass begins, and over is how all of its
 // messages begin when the pass has ended: successful, to be done again, or with an error.
+// That of one to be done again after a time begins with requeued, which the time follows.
 const (
-	begun = "Reconciling"
-	over  = "Reconcile"
+	begun    = "Reconciling"
+	over     = "Reconcile"
+	requeued = "Reconcile done, requeueing after "
 )
 
 // Passes counts the passes of the controllers of one manager, by what controller-runtime
@@ -27,6 +31,7 @@ type Passes struct {
 	mu    sync.Mutex
 	began map[reconciledObject]int
 	ended map[reconciledObject]int
+	after map[reconciledObject]time.Duration // how long after its last pass an object is to be reconciled again
 }
 
 // reconciledObject is one that a controller reconciles.
@@ -37,7 +42,7 @@ type reconciledObject struct {
 
 // NewPasses returns a Passes of a manager that has not begun.
 func NewPasses() *Passes {
-	return &Passes{began: map[reconciledObject]int{}, ended: map[reconciledObject]int{}}
+	return &Passes{began: map[reconciledObject]int{}, ended: map[reconciledObject]int{}, after: map[reconciledObject]time.Duration{}}
 }
 
 // NewLogger returns the logger that the manager has to have. Nothing that it gets is
@@ -67,6 +72,21 @@ func (p *Passes) MissingSince(controller string, names ...types.NamespacedName) 
 	}
 }
 
+// PutOff returns the objects, as CONTROLLER NAMESPACE/NAME, whose last pass has left something for another one
+// that is to come within a time: a controller that spaces its writes has not made all of them yet.
+func (p *Passes) PutOff(within time.Duration) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all []string
+	for of, after := range p.after {
+		if after <= within {
+			all = append(all, fmt.Sprintf("%s %s", of.controller, of.name))
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
 func (p *Passes) countPass(o reconciledObject, id, message string) {
 	if o.controller == "" || o.name.Name == "" || id == "" {
 		return // it is not about a pass
@@ -78,6 +98,12 @@ func (p *Passes) countPass(o reconciledObject, id, message string) {
 		p.began[o]++
 	case strings.HasPrefix(message, over):
 		p.ended[o]++
+		delete(p.after, o)
+		if wait, is := strings.CutPrefix(message, requeued); is {
+			if after, err := time.ParseDuration(wait); err == nil {
+				p.after[o] = after
+			}
+		}
 	}
 }
 

@@ -68,6 +68,36 @@ func TestOnlyAPassThatBeganLaterCounts(t *testing.T) {
 	}
 }
 
+// TestWhatIsPutOffIsToldUntilItIsDone has a pass that asks for another one, which asks for none.
+func TestWhatIsPutOffIsToldUntilItIsDone(t *testing.T) {
+	p, goesOn, events := NewPasses(), make(chan time.Duration), make(chan event.GenericEvent)
+	start(t, p, func(ctx context.Context) (reconcile.Result, error) {
+		select {
+		case after := <-goesOn:
+			return reconcile.Result{RequeueAfter: after}, nil
+		case <-ctx.Done(): // the test is over
+			return reconcile.Result{}, nil
+		}
+	}, events)
+	for _, pass := range []struct {
+		after time.Duration
+		want  []string
+	}{{time.Minute, []string{"test shop/a"}}, {time.Hour, nil}, {time.Minute, []string{"test shop/a"}}, {0, nil}} {
+		a := types.NamespacedName{Namespace: "shop", Name: "a"}
+		missing := p.MissingSince("test", a)
+		events <- about(a)
+		goesOn <- pass.after
+		for until := time.Now().Add(patience); len(missing()) > 0; time.Sleep(time.Millisecond) {
+			if time.Now().After(until) {
+				t.Fatal("the pass has not ended")
+			}
+		}
+		if got := p.PutOff(2 * time.Minute); !slices.Equal(got, pass.want) {
+			t.Errorf("after a pass that asks for another one in %v, put off are %v, want %v", pass.after, got, pass.want)
+		}
+	}
+}
+
 // start runs a controller named test.
 func start(t *testing.T, p *Passes, pass func(context.Context) (reconcile.Result, error), events chan event.GenericEvent) {
 	t.Helper()

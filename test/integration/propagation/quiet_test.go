@@ -9,12 +9,12 @@ import (
 	"github.com/capstan-io/capstan/internal/testing/outage"
 )
 
-// writesTo counts what is written to servers.
+// writesTo counts what is written to servers, and tells the last of it.
 func writesTo(servers ...*outage.WrappedServer) func() string {
 	return func() string {
-		var all []int
+		var all []string
 		for _, server := range servers {
-			all = append(all, server.WriteCount())
+			all = append(all, fmt.Sprintf("%d, the last of them %s,", server.WriteCount(), server.LastWrite()))
 		}
 		return fmt.Sprint(all)
 	}

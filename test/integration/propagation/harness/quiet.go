@@ -25,6 +25,10 @@ import (
 // annotationMark is on what was marked, for the controllers to reconcile it.
 const annotationMark = "test.capstan.io/mark"
 
+// spacing is how far apart the controllers may put the writes of what these tests have. What
+// looks again later than that, does so for another reason.
+const spacing = 5 * time.Second
+
 // StaysSent sees that what was sent stays as it is: after what has happened, all controllers
 // of bindings that run reconcile each binding, and delete nothing.
 func (w World) StaysSent(before map[string]SentWork) {
@@ -57,6 +61,11 @@ func (w World) BecomesQuiet(writes func() string) {
 		w.AwaitPasses(func() {})
 		if after := writes(); before != after {
 			return fmt.Errorf("%s writes became %s", before, after)
+		}
+		for _, running := range *w.Running {
+			if names := running.PutOff(spacing); len(names) > 0 {
+				return fmt.Errorf("writes of %v are put off", names)
+			}
 		}
 		return nil
 	})
