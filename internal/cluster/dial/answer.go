@@ -148,17 +148,18 @@ type limitedAnswer struct {
 	// refused is told of an answer that no API server gives.
 	refused func(*LimitError)
 
-	// received counts what came, decoded what is left of it without compression, inflated
-	// the same of watches, too, and spent what was paid for: the bigger of them.
+	// received counts what came, inflated what is left of it without compression, and spent
+	// what was paid for: the bigger of them.
 	received, inflated, spent int64
-	decoded                   atomic.Int64
-	reader                    io.Reader     // nil before the first byte if it is compressed
-	frames                    *frameScanner // events of a watch, items of a list
+	// weight is what counts of it, and buffered as much of that as is given back at the end.
+	weight   int64
+	buffered atomic.Int64
+	reader   io.Reader     // nil before the first byte if it is compressed
+	frames   *frameScanner // events of a watch, items of a list
 	// quantities are looked at before a client parses them, whatever was asked for: it
 	// makes of an answer what that says that it is.
 	quantities *quantity.Scanner
 	complete   *textFinder // of a watch: what ends the list that it begins with
-	sent       int64       // of a watch: how many bytes it has sent
 }
 
 // errRedirect says that a cluster wanted to have something else asked: at another host,
@@ -289,69 +290,65 @@ func (a *limitedAnswer) Read(into []byte) (int, error) {
 	if limit := a.accountRead(into[:n]); limit != nil {
 		return 0, limit
 	}
-	if err := a.scanQuantities(into[:n]); err != nil {
-		return 0, err
-	}
 	if err != nil {
 		err = timeLimitError(a.request.Context(), err)
 	}
 	return n, err
 }
 
-// scanQuantities looks at what was read before a client parses it.
-func (a *limitedAnswer) scanQuantities(data []byte) error {
+// accountRead counts what was read, before a client makes something of it. It returns an error if that is
+// too much: few bytes of elements and quantities are a lot of memory.
+func (a *limitedAnswer) accountRead(data []byte) error {
 	if costly := a.quantities.ScanBytes(data); costly != nil {
 		return fmt.Errorf("the response to %s %s was rejected: %w", a.request.Method, a.request.URL.Path, costly)
 	}
-	if a.quantities.Count() > elementsMin+a.inflated/bytesPerQuantity {
+	objects, biggest := a.frames.scanFrames(data)
+	switch {
+	case a.quantities.Count() > elementsMin+a.inflated/bytesPerQuantity:
 		return a.refuseAnswer("one quantity for each %d bytes", bytesPerQuantity)
+	case a.frames.tooDense(a.inflated):
+		return a.refuseAnswer("one element of a list for each %d bytes", bytesPerElement)
+	case a.complete != nil && biggest > objectBytesMax:
+		return a.refuseAnswer("the %d bytes that an event may have", int64(objectBytesMax))
 	}
-	return nil
+	more := a.weighMore()
+	if a.complete != nil {
+		return a.accountEvents(a.amountOf(objects, more), data)
+	}
+	return a.accountBody(objects, more)
 }
 
-// accountRead counts what was read. It returns an error if that is too much.
-func (a *limitedAnswer) accountRead(data []byte) error {
-	if a.complete != nil {
-		return a.accountEvents(data)
-	}
+// weighMore returns how much what was read adds to what counts of the answer.
+func (a *limitedAnswer) weighMore() int64 {
+	before := a.weight
+	a.weight = max(a.inflated, bytesPerElement*(a.frames.elements+a.quantities.Count()))
+	return a.weight - before
+}
+
+// accountBody counts what was read of an answer that is read as a whole.
+func (a *limitedAnswer) accountBody(items int, more int64) error {
 	limit := a.kind.bytesMax()
 	if limit == 0 {
 		limit = objectBytesMax // why a watch is refused
 	}
-	decoded := a.decoded.Add(int64(len(data)))
+	a.buffered.Add(more)
 	switch {
-	case !a.budget.addBuffered(int64(len(data))):
+	case !a.budget.addBuffered(more):
 		return a.refuseAnswer("the %d bytes that answers of one cluster may have at a time", int64(bufferedBytesMax))
-	case decoded > limit:
+	case a.inflated > limit:
 		return a.refuseAnswer("%d bytes", limit)
-	}
-	return a.accountItems(data, decoded)
-}
-
-// accountItems counts the items of a list, and the elements of any. Few bytes of each are
-// a lot of memory.
-func (a *limitedAnswer) accountItems(data []byte, decoded int64) error {
-	items, _ := a.frames.scanFrames(data)
-	switch {
-	case a.frames.tooDense(decoded):
-		return a.refuseElements()
 	case a.kind == kindList:
-		return a.accountList(a.amountOf(items, data))
+		return a.accountList(a.amountOf(items, more))
 	}
 	return nil
 }
 
-func (a *limitedAnswer) refuseElements() error {
-	return a.refuseAnswer("one element of a list for each %d bytes", bytesPerElement)
-}
-
-// amountOf returns what a client may keep of objects that ended in the data.
-func (a *limitedAnswer) amountOf(objects int, data []byte) amount {
-	kept := len(data)
+// amountOf returns what a client may keep of objects that ended in what was read.
+func (a *limitedAnswer) amountOf(objects int, weight int64) amount {
 	if a.reduced {
-		kept = (kept + reducedTo - 1) / reducedTo
+		weight = (weight + reducedTo - 1) / reducedTo
 	}
-	return amount{objects: objects, bytes: int64(kept)}
+	return amount{objects: objects, bytes: weight}
 }
 
 func (a *limitedAnswer) accountList(more amount) error {
@@ -363,15 +360,7 @@ func (a *limitedAnswer) accountList(more amount) error {
 
 // accountEvents counts the events of a watch. All that is there, if it begins with
 // that, is a list.
-func (a *limitedAnswer) accountEvents(data []byte) error {
-	events, biggest := a.frames.scanFrames(data)
-	switch a.sent += int64(len(data)); {
-	case biggest > objectBytesMax:
-		return a.refuseAnswer("the %d bytes that an event may have", int64(objectBytesMax))
-	case a.frames.tooDense(a.sent):
-		return a.refuseElements()
-	}
-	more := a.amountOf(events, data)
+func (a *limitedAnswer) accountEvents(more amount, data []byte) error {
 	if a.listing {
 		a.listing = !a.complete.foundIn(data)
 		return a.accountList(more)
@@ -387,6 +376,6 @@ func (a *limitedAnswer) Close() error {
 	err := a.from.Close()
 	a.cancel()
 	a.end()
-	a.budget.addBuffered(-a.decoded.Swap(0))
+	a.budget.addBuffered(-a.buffered.Swap(0))
 	return err
 }

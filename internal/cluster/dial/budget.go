@@ -189,7 +189,7 @@ func (b *budget) addBuffered(bytes int64) (room bool) {
 	return b.buffered <= bufferedBytesMax
 }
 
-// amount is how much a member told.
+// amount is how much a member told. Elements and quantities count as bytes; see bytesPerElement.
 type amount struct {
 	objects int
 	bytes   int64

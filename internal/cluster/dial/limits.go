@@ -42,11 +42,13 @@ const (
 	allObjectsMax = 3 * eventsMax
 	// elementsMin is how many elements the lists in an answer may have in any case, and
 	// bytesPerElement how many bytes it has to have for each further one: those of API
-	// servers have more, and what clients make of an element is as big as its type.
+	// servers have more, and what clients make of an element is as big as its type. Each counts
+	// as so many bytes, as does a quantity, if an answer has fewer for all of them: towards what
+	// is read at a time, and what all pages, events and collections may have together.
 	elementsMin     = eventsMax
 	bytesPerElement = 64
-	// bytesPerQuantity is the same for quantities, of which maps may have one in ten bytes: a
-	// container with all that it may request has one in seventy.
+	// bytesPerQuantity is the least that an answer may have for a quantity, of which maps may have
+	// one in ten bytes: a container with all that it may request has one in seventy.
 	bytesPerQuantity = 32
 	// identityBytesMax is how long the kind, the name, the UID and the version of an object may
 	// be: several times what they are in Kubernetes.
