@@ -256,16 +256,17 @@ func (a *limitedAnswer) spendUpTo(bytes int64) error {
 // asks for less then.
 func (a *limitedAnswer) refuseAnswer(format string, limit any) error {
 	err := newLimitError(a.request, format, limit)
-	if !a.reduced || !severalOnAPage(a.request) {
+	if !a.canHaveFewer() {
 		a.refused(err)
 	}
 	return err
 }
 
-// severalOnAPage reports whether a request is for a page of a list with more than one object.
-func severalOnAPage(request *http.Request) bool {
-	objects, err := strconv.Atoi(request.URL.Query().Get("limit"))
-	return err == nil && objects > 1 && requestKindOf(request) == kindList
+// canHaveFewer reports whether the client asks for fewer objects if this is too much: for a page with more
+// than one. It holds the pages before.
+func (a *limitedAnswer) canHaveFewer() bool {
+	objects, err := strconv.Atoi(a.request.URL.Query().Get("limit"))
+	return err == nil && objects > 1 && a.reduced && a.kind == kindList
 }
 
 // Read implements io.Reader.
@@ -352,10 +353,14 @@ func (a *limitedAnswer) amountOf(objects int, weight int64) amount {
 }
 
 func (a *limitedAnswer) accountList(more amount) error {
-	if exceeded := a.budget.addListed(a.collection, more); exceeded != "" {
-		return a.refuseAnswer("%s", exceeded)
+	exceeded := a.budget.addListed(a.collection, more)
+	if exceeded == "" {
+		return nil
 	}
-	return nil
+	if !a.canHaveFewer() {
+		a.budget.dropListed(a.collection)
+	}
+	return a.refuseAnswer("%s", exceeded)
 }
 
 // accountEvents counts the events of a watch. All that is there, if it begins with

@@ -118,7 +118,7 @@ func (b *budget) completeList(collection string) {
 }
 
 // addListed adds what was listed of a collection. It returns what may be listed if that
-// is more; the client then holds nothing of the list.
+// is more.
 func (b *budget) addListed(collection string, more amount) (exceeded string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -133,12 +133,18 @@ func (b *budget) addListed(collection string, more amount) (exceeded string) {
 	case b.held.listed.objects > allObjectsMax && now.listed.objects > s.before.listed.objects,
 		b.held.listed.bytes > allBytesMax && now.listed.bytes > s.before.listed.bytes:
 		exceeded = fmt.Sprintf("what all lists of one cluster may have in total, %d bytes and %d objects", int64(allBytesMax), allObjectsMax)
-	default:
-		return ""
 	}
+	return exceeded
+}
+
+// dropListed says that a client holds nothing of the list that it began last.
+func (b *budget) dropListed(collection string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.shareOf(collection)
+	now := s.told
 	now.listed = amount{}
 	b.changeShare(s, now, s.before)
-	return exceeded
 }
 
 // addWatched adds what a watch told of a collection that was listed before, and tells

@@ -349,3 +349,28 @@ func TestAListOfWhichLittleIsKeptMayHaveMoreBytes(t *testing.T) {
 		t.Errorf("more than %d objects are taken", eventsMax)
 	}
 }
+
+// TestPagesThatAreRequestedAgainWithFewerObjectsGoOnCounting has a client do as it does when a page is too much, until
+// it has one object in it.
+func TestPagesThatAreRequestedAgainWithFewerObjectsGoOnCounting(t *testing.T) {
+	page := listOf(eventsMax/10, 0)
+	f := followerOf(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, page) })
+	pages := 0
+	for limit, next := 250, ""; limit > 0; next = "&continue=next" {
+		request := httptest.NewRequestWithContext(ReducedContext(t.Context()), http.MethodGet, fmt.Sprintf("%s%s?limit=%d%s", f.url, pathOf(0), limit, next), nil)
+		response, err := f.RoundTrip(request)
+		expect.NoError(t, err)
+		_, err = io.Copy(io.Discard, response.Body)
+		_ = response.Body.Close()
+		if pages++; err != nil {
+			pages--
+			limit /= 2
+		}
+	}
+	if pages > 10 {
+		t.Errorf("%d pages of %d objects are taken of a list, which may have %d", pages, eventsMax/10, eventsMax)
+	}
+	if n := f.limits.budget.held.listed.objects; n != 0 {
+		t.Errorf("%d objects count after the client gave up", n)
+	}
+}
