@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -91,6 +92,11 @@ type Inventory struct {
 	types  map[schema.GroupResource]*typeWatch
 	uses   watch.UseCounter[schema.GroupResource]
 	owners map[types.UID]*ownedObjects
+	// pairs is how many pairs of an object and an owner the records have.
+	pairs int
+
+	// furtherOwners is of all watches together; see ownersRoom.
+	furtherOwners atomic.Int64
 }
 
 // ownedObjects are the objects of an owner.
@@ -190,15 +196,19 @@ func (i *Inventory) applyWrite(object apply.ObjectRef, seen *metav1.PartialObjec
 		}
 		return ObjectChange{Object: object, Owners: before.Owners, Gone: true}, true
 	}
-	return i.updateRecord(w, object, watchedObjectOf(object, seen, new(int))), true
+	return i.updateRecord(w, object, watchedObjectOf(object, seen, &ownersRoom{taken: &atomic.Int64{}})), true
 }
 
 // insertRecord replaces the record of an object and returns the old and the new one.
 func (i *Inventory) insertRecord(w *typeWatch, object apply.ObjectRef, seen *watchedObject) (before, after *ObjectRecord) {
 	before = w.records[objectNameOf(object)]
+	var had []*Owner
+	if before != nil {
+		had = before.Owners
+	}
 	after = &ObjectRecord{
 		Version: w.resource.Version, ResourceVersion: seen.ResourceVersion,
-		Mark: seen.mark, Owners: i.ownersOf(seen),
+		Mark: seen.mark, Owners: i.ownersOf(seen, pairsMax-(i.pairs-len(had))),
 	}
 	if seen.DeletionTimestamp != nil {
 		after.Going = &DeletionState{Since: seen.DeletionTimestamp.Unix(), Finalizers: seen.Finalizers}
@@ -207,9 +217,7 @@ func (i *Inventory) insertRecord(w *typeWatch, object apply.ObjectRef, seen *wat
 		after.Mark = before.Mark
 	}
 	w.records[objectNameOf(object)] = after
-	if before != nil {
-		i.dropOwners(object, before.Owners, after.Owners)
-	}
+	i.dropOwners(object, had, after.Owners)
 	for _, owner := range after.Owners {
 		i.owners[owner.UID].objects.addObject(object)
 	}
@@ -227,10 +235,8 @@ func (i *Inventory) removeRecord(w *typeWatch, object apply.ObjectRef) *ObjectRe
 
 // dropOwners drops an object from the owners that it had before and has not now.
 func (i *Inventory) dropOwners(object apply.ObjectRef, before, now []*Owner) {
-	for _, owner := range before {
-		if slices.Contains(now, owner) {
-			continue
-		}
+	i.pairs += len(now) - len(before)
+	for _, owner := range ownersWithout(before, now) {
 		o, ok := i.owners[owner.UID]
 		if !ok {
 			continue
@@ -242,12 +248,27 @@ func (i *Inventory) dropOwners(object apply.ObjectRef, before, now []*Owner) {
 	}
 }
 
+// ownersWithout returns those owners that are not among the others. All are sorted by UID.
+func ownersWithout(owners, others []*Owner) []*Owner {
+	var left []*Owner
+	for _, owner := range owners {
+		for len(others) > 0 && others[0].UID < owner.UID {
+			others = others[1:]
+		}
+		if len(others) == 0 || others[0].UID != owner.UID {
+			left = append(left, owner)
+		}
+	}
+	return left
+}
+
 // ownersOf returns the AppliedManifestWorks that own an object, each as the
-// one value that all objects of it share.
-func (i *Inventory) ownersOf(seen *watchedObject) []*Owner {
+// one value that all objects of it share: the first, and as many as there is room for.
+func (i *Inventory) ownersOf(seen *watchedObject, room int) []*Owner {
+	references := seen.OwnerReferences[:min(len(seen.OwnerReferences), max(room, ownersFirst))]
 	var owners []*Owner
-	for j := range seen.OwnerReferences {
-		reference := &seen.OwnerReferences[j]
+	for j := range references {
+		reference := &references[j]
 		o, ok := i.owners[reference.UID]
 		if !ok && len(i.owners) >= ownersMax {
 			continue

@@ -39,12 +39,11 @@ type typeWatch struct {
 	resource  schema.GroupVersionResource
 	cancel    context.CancelFunc
 
-	// further is how many bytes the owners have beyond the first of each object that were reduced and
-	// not taken in yet. Only the watch uses it.
-	further int
+	// further is for owners beyond the first of each object.
+	further *ownersRoom
 	stopped bool // what the watch still says is not wanted
 	state   watchState
-	err     error
+	err     error  // why it is not synced, nil if nobody has said
 	seen    string // the resourceVersion up to which the records are complete
 	records map[objectName]*ObjectRecord
 }
@@ -65,8 +64,11 @@ func (w *typeWatch) stateError() error {
 
 func (i *Inventory) startWatch(ctx context.Context, resource schema.GroupVersionResource) *typeWatch {
 	ctx, cancel := context.WithCancel(ctx)
-	w := &typeWatch{inventory: i, resource: resource, cancel: cancel, records: map[objectName]*ObjectRecord{}}
+	w := &typeWatch{
+		inventory: i, resource: resource, cancel: cancel, records: map[objectName]*ObjectRecord{}, further: &ownersRoom{taken: &i.furtherOwners},
+	}
 	i.options.Go(func() {
+		defer w.further.closeRoom()
 		run := watch.Watch[*watchedObject]{
 			Source:  watch.ReducedMetadataSource(i.options.Client, resource, watch.ObjectSelector{Labels: labels.Set{workv1.LabelManaged: "true"}.String()}, w.reduceObject),
 			Handler: w,
@@ -80,6 +82,7 @@ func (i *Inventory) startWatch(ctx context.Context, resource schema.GroupVersion
 // does not serve has no objects; one that we may not see is not known. Other
 // errors pass.
 func (w *typeWatch) Failed(err error) {
+	w.further.freeRoom()
 	switch {
 	case apierrors.IsNotFound(err):
 		w.Replace(nil, "")
@@ -117,7 +120,7 @@ func (w *typeWatch) dropRecords(err error) (changed bool, users []string) {
 
 // Replace makes the list all that there is of a type.
 func (w *typeWatch) Replace(list []*watchedObject, resourceVersion string) {
-	w.further = 0
+	w.further.freeRoom()
 	changes, first, users := w.takeList(list, resourceVersion)
 	if first {
 		w.inventory.options.TypeChanged(w.resource.GroupResource(), users)
@@ -173,12 +176,7 @@ func (i *Inventory) updateRecord(w *typeWatch, object apply.ObjectRef, seen *wat
 			change.Owners = nil // the write of the only owner, which knows
 		}
 	default:
-		change.Owners = slices.Clone(after.Owners)
-		for _, owner := range before.Owners {
-			if !slices.Contains(change.Owners, owner) {
-				change.Owners = append(change.Owners, owner)
-			}
-		}
+		change.Owners = slices.Concat(after.Owners, ownersWithout(before.Owners, after.Owners))
 	}
 	return change
 }
@@ -195,7 +193,7 @@ func (w *typeWatch) Update(seen *watchedObject) { w.handleEvent(seen, false) }
 func (w *typeWatch) Delete(seen *watchedObject) { w.handleEvent(seen, true) }
 
 func (w *typeWatch) handleEvent(seen *watchedObject, deleted bool) {
-	w.further = 0
+	w.further.freeRoom()
 	for _, change := range w.takeEvent(seen, deleted) {
 		w.inventory.options.Changed(change)
 	}
