@@ -145,6 +145,8 @@ type limitedAnswer struct {
 	listing bool
 	// reduced says that the client keeps little of each object.
 	reduced bool
+	// bytesMax is how many bytes it may have, 0 if only each event has a limit.
+	bytesMax int64
 	// refused is told of an answer that no API server gives.
 	refused func(*LimitError)
 
@@ -209,6 +211,11 @@ func (a *limitedAnswer) wrapBody(response *http.Response) error {
 	if err != nil {
 		return err
 	}
+	a.bytesMax = a.kind.bytesMax()
+	if a.kind != kindObject && response.StatusCode != http.StatusOK { // it says why, and clients may keep that
+		a.bytesMax = failureBytesMax
+		a.reduced = false
+	}
 	a.frames, a.quantities = &frameScanner{}, quantity.NewScanner(places)
 	switch {
 	case a.kind == kindList:
@@ -229,8 +236,8 @@ type receiver struct{ *limitedAnswer }
 func (r receiver) Read(into []byte) (int, error) {
 	n, err := r.from.Read(into)
 	r.received += int64(n)
-	if limit := r.kind.bytesMax(); limit > 0 && r.received > limit {
-		return 0, r.refuseAnswer("%d bytes, compressed or not", limit)
+	if r.bytesMax > 0 && r.received > r.bytesMax {
+		return 0, r.refuseAnswer("%d bytes, compressed or not", r.bytesMax)
 	}
 	if ended := r.spendUpTo(r.received); ended != nil {
 		return 0, ended
@@ -328,16 +335,12 @@ func (a *limitedAnswer) weighMore() int64 {
 
 // accountBody counts what was read of an answer that is read as a whole.
 func (a *limitedAnswer) accountBody(items int, more int64) error {
-	limit := a.kind.bytesMax()
-	if limit == 0 {
-		limit = objectBytesMax // why a watch is refused
-	}
 	a.buffered.Add(more)
 	switch {
 	case !a.budget.addBuffered(more):
 		return a.refuseAnswer("the %d bytes that answers of one cluster may have at a time", int64(bufferedBytesMax))
-	case a.inflated > limit:
-		return a.refuseAnswer("%d bytes", limit)
+	case a.inflated > a.bytesMax:
+		return a.refuseAnswer("%d bytes", a.bytesMax)
 	case a.kind == kindList:
 		return a.accountList(a.amountOf(items, more))
 	}

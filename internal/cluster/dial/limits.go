@@ -22,6 +22,9 @@ const (
 	objectBytesMax = 8 << 20
 	// discoveryBytesMax is the most that a member may tell of what it serves.
 	discoveryBytesMax = 16 << 20
+	// failureBytesMax is the most that a member may say about why there is no list, watch or discovery. Why
+	// an object cannot be written quotes it, and has as much as that.
+	failureBytesMax = 1 << 20
 	// listBytesMax is the most that a list may have, all of its pages together: some
 	// 5,000 nodes or 50,000 objects of works.
 	listBytesMax = 64 << 20

@@ -62,16 +62,21 @@ func TestAMemberCannotAnswerWithoutEnd(t *testing.T) {
 	header := func(key, value string) func(http.ResponseWriter) {
 		return func(w http.ResponseWriter) { w.Header().Set(key, value) }
 	}
+	fails := func(w http.ResponseWriter) { w.WriteHeader(http.StatusForbidden) }
 	cases := map[string]struct {
 		reason, path string
 		header       func(http.ResponseWriter)
 		answer       func(io.Writer)
 		most         int64 // bytes that a client may get of it
 	}{
-		"an object":    {reason: "objects have a limit", path: objectPath, answer: func(w io.Writer) { endless(w, piece) }, most: objectBytesMax},
-		"a list":       {reason: "lists have a limit", path: listPath, answer: func(w io.Writer) { endless(w, piece) }, most: listBytesMax},
-		"a discovery":  {reason: "what it serves has a limit", path: "/apis", answer: func(w io.Writer) { endless(w, piece) }, most: discoveryBytesMax},
-		"another path": {reason: "whatever it is has a limit", path: "/openapi/v3", answer: func(w io.Writer) { endless(w, piece) }, most: discoveryBytesMax},
+		"an object":                       {reason: "objects have a limit", path: objectPath, answer: func(w io.Writer) { endless(w, piece) }, most: objectBytesMax},
+		"a list":                          {reason: "lists have a limit", path: listPath, answer: func(w io.Writer) { endless(w, piece) }, most: listBytesMax},
+		"a discovery":                     {reason: "what it serves has a limit", path: "/apis", answer: func(w io.Writer) { endless(w, piece) }, most: discoveryBytesMax},
+		"another path":                    {reason: "whatever it is has a limit", path: "/openapi/v3", answer: func(w io.Writer) { endless(w, piece) }, most: discoveryBytesMax},
+		"why an object cannot be written": {reason: "it may be quoted", path: objectPath, header: fails, answer: func(w io.Writer) { endless(w, piece) }, most: objectBytesMax},
+		"why there is no list":            {reason: "it is short", path: listPath, header: fails, answer: func(w io.Writer) { endless(w, piece) }, most: failureBytesMax},
+		"why there is no watch":           {reason: "it is short", path: watchPath, header: fails, answer: func(w io.Writer) { endless(w, piece) }, most: failureBytesMax},
+		"why there is no discovery":       {reason: "it is short", path: "/apis", header: fails, answer: func(w io.Writer) { endless(w, piece) }, most: failureBytesMax},
 		"gzip": {
 			reason: "what becomes of it counts", path: objectPath, header: header("Content-Encoding", "gzip"), most: objectBytesMax,
 			answer: func(w io.Writer) {

@@ -66,7 +66,7 @@ func (s *session[T]) openWatch(ctx context.Context, options metav1.ListOptions) 
 	// The kind of error is none of the reflector's business: it would wait for a
 	// server that is away by itself, then without an eye on ctx, and resume the
 	// watch. But who was told of a failure has to be told everything anew.
-	return nil, fmt.Errorf("watching %s: %v", s.source.what, err) //nolint:errorlint // see above
+	return nil, fmt.Errorf("watching %s: %v", s.source.what, shortenError(err)) //nolint:errorlint // see above
 }
 
 // deliverListed tells the handler what was listed.

@@ -5,7 +5,9 @@ package watch
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-io/capstan/internal/kube/backoff"
+	"github.com/capstan-io/capstan/internal/kube/conditions"
 )
 
 const (
@@ -40,6 +43,8 @@ const (
 	jitter = 0.5
 	// lifetimeMin is how long a watch has to live to count as a success.
 	lifetimeMin = 5 * time.Second
+	// messageBytesMax is how many bytes a handler is told of what a server says in an error.
+	messageBytesMax = 8 << 10
 )
 
 // Handler is told what a watch finds. Its methods are called one at a time, and
@@ -58,7 +63,7 @@ type Handler[T client.Object] interface {
 	Bookmark(resourceVersion string)
 	// Failed tells why what was told may not be true any more. It is tried again,
 	// and what is told next is a Replace; IsRefused reports whether the failure is
-	// likely to last.
+	// likely to last. Of what a server says it has 8 KiB at most: it may be kept.
 	Failed(err error)
 }
 
@@ -189,6 +194,7 @@ func (s *session[T]) mayWatch() bool {
 // it with what was tried. What is tried with a single object is not of interest
 // to its owner, who wants to know it.
 func (s *session[T]) reportFailure(doing string, err error) error {
+	err = shortenError(err)
 	if s.source.get == nil {
 		err = fmt.Errorf("%s %s: %w", doing, s.source.what, err)
 	}
@@ -203,6 +209,23 @@ func (s *session[T]) reportFailure(doing string, err error) error {
 	return err
 }
 
+// shortenError returns an error that may be kept, whatever a server says: of its answer the code, the reason and the
+// beginning of the message. It says the same.
+func shortenError(err error) error {
+	var answer apierrors.APIStatus
+	if errors.As(err, &answer) {
+		said := answer.Status()
+		return &apierrors.StatusError{ErrStatus: metav1.Status{
+			Status: metav1.StatusFailure, Code: said.Code, Reason: metav1.StatusReason(TruncateText(string(said.Reason), nameBytesMax)),
+			Message: strings.Clone(conditions.ShortenText(said.Message, messageBytesMax)),
+		}}
+	}
+	if text := err.Error(); len(text) > messageBytesMax {
+		return errors.New(strings.Clone(conditions.ShortenText(text, messageBytesMax)))
+	}
+	return err
+}
+
 // pollObject reads the one object that there can be a number of times.
 func (s *session[T]) pollObject(pause *wait.Backoff) {
 	for range pollsPerWatch {
@@ -213,7 +236,7 @@ func (s *session[T]) pollObject(pause *wait.Backoff) {
 		case apierrors.IsNotFound(err):
 			s.handler.Replace(nil, "")
 		case err != nil:
-			s.handler.Failed(err)
+			s.handler.Failed(shortenError(err))
 		default:
 			object.SetManagedFields(nil)
 			s.handler.Replace([]T{object}, object.GetResourceVersion())

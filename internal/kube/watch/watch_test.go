@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -102,6 +104,58 @@ func gap(requests []time.Time) (longest time.Duration) {
 		longest = max(longest, requests[i].Sub(requests[i-1]))
 	}
 	return longest
+}
+
+// failureKeeper is a Handler that keeps what it is told of the first failure.
+type failureKeeper struct {
+	diary
+	first chan error
+}
+
+func (f *failureKeeper) Failed(err error) {
+	select {
+	case f.first <- err:
+	default:
+	}
+}
+
+// TestAHandlerMayKeepWhyAServerRefuses has a server refuse with texts and causes of megabytes.
+func TestAHandlerMayKeepWhyAServerRefuses(t *testing.T) {
+	long := strings.Repeat("ä", 1<<20)
+	answers := map[string]error{"text": errors.New(long), "reason": &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReason(long)}}}
+	for _, code := range []int{http.StatusForbidden, http.StatusInternalServerError} {
+		answer := apierrors.NewGenericServerResponse(code, "list", schema.GroupResource{Resource: "things"}, "", long, 0, true)
+		answer.ErrStatus.Message = long
+		answer.ErrStatus.Details.Causes = make([]metav1.StatusCause, 100_000)
+		answers[http.StatusText(code)] = answer
+		answers[http.StatusText(code)+" of something"] = fmt.Errorf("something: %w", answer)
+	}
+	for name, answer := range answers {
+		for _, polls := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, polls=%t", name, polls), func(t *testing.T) {
+				s := newServer()
+				s.refuse(answer, answer, answer)
+				source := s.source()
+				if polls {
+					source = s.single("one", "")
+				}
+				keeper := &failureKeeper{first: make(chan error, 1)}
+				ctx, cancel := context.WithCancel(t.Context())
+				var running sync.WaitGroup
+				running.Go(func() { (&Watch[*metav1.PartialObjectMetadata]{Source: source, Handler: keeper}).RunReflector(ctx) })
+				err := <-keeper.first
+				cancel()
+				running.Wait()
+				if len(err.Error()) > messageBytesMax+100 || IsRefused(err) != IsRefused(answer) || !utf8.ValidString(err.Error()) {
+					t.Errorf("the handler is told an error of %d bytes: %.100s", len(err.Error()), err)
+				}
+				var said apierrors.APIStatus
+				if errors.As(err, &said) && (said.Status().Details != nil || len(said.Status().Message) > messageBytesMax || len(said.Status().Reason) > nameBytesMax) {
+					t.Errorf("it has %.300v", said.Status())
+				}
+			})
+		}
+	}
 }
 
 func forbidden() error {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -226,6 +227,25 @@ func TestFinalizersOfWhatGoesAreKept(t *testing.T) {
 	d.expect(t, "w a gone=false")
 	if record, _ := d.Get(object); record.Going == nil || len(record.Going.Finalizers) != 1 {
 		t.Errorf("the record is %+v", record)
+	}
+}
+
+// TestWhyATypeIsNotListedIsKeptOnce has many works ask why, while a server says much about that.
+func TestWhyATypeIsNotListedIsKeptOnce(t *testing.T) {
+	d := newDesk(t)
+	internal := apierrors.NewInternalError(errors.New(strings.Repeat("x", 8<<10)))
+	d.watch.Failed(internal)
+	first := d.TypeState(resource.GroupResource())
+	if !errors.Is(first, ErrPending) || !errors.Is(first, internal) {
+		t.Errorf("State is %v", first)
+	}
+	allocated := testing.AllocsPerRun(100, func() {
+		if err := d.TypeState(resource.GroupResource()); err != first { //nolint:errorlint // it has to be the same one
+			t.Error("why the type is not listed is told anew each time")
+		}
+	})
+	if allocated > 0 {
+		t.Errorf("who asks allocates %v times", allocated)
 	}
 }
 

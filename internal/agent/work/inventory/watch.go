@@ -48,16 +48,14 @@ type typeWatch struct {
 	records map[objectName]*ObjectRecord
 }
 
+// stateError returns the same error each time, as many may ask and keep it.
 func (w *typeWatch) stateError() error {
-	switch w.state {
-	case stateSynced:
+	switch {
+	case w.state == stateSynced:
 		return nil
-	case stateBlind:
+	case w.err != nil:
 		return w.err
 	default:
-		if w.err != nil {
-			return fmt.Errorf("%w: %w", ErrPending, w.err)
-		}
 		return ErrPending
 	}
 }
@@ -92,7 +90,7 @@ func (w *typeWatch) Failed(err error) {
 		w.inventory.mu.Lock()
 		defer w.inventory.mu.Unlock()
 		if w.state == statePending {
-			w.err = err
+			w.err = fmt.Errorf("%w: %w", ErrPending, err)
 		}
 	}
 }
