@@ -4,7 +4,9 @@
 package clusterstatus
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -36,6 +38,42 @@ func TestReservedClaimsComeFirstAndCustomOnesAreLimited(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{clusterv1alpha1.ClaimID, "x.reserved", "a", "b"}, names); diff != "" {
 		t.Errorf("claims (-want +got):\n%s", diff)
+	}
+}
+
+// TestClaimsHaveNoMoreThanTheHubTakes has a member make claims that a guard of the hub refuses, which would keep it from all of its status,
+// and which are hundreds of megabytes as JSON.
+func TestClaimsHaveNoMoreThanTheHubTakes(t *testing.T) {
+	valued := func(name, value string) clusterv1alpha1.ClusterClaim {
+		made := claim(name, nil)
+		made.Spec.Value = value
+		return made
+	}
+	rules := ClaimRules{CustomMax: 5000, ReservedSuffixes: []string{".reserved"}}
+	for name, c := range map[string]struct {
+		value, suffix string
+		told, atLeast int
+	}{
+		"of a megabyte":            {value: strings.Repeat("&", 1<<20)},
+		"as long as the hub takes": {value: strings.Repeat("v", claimLengthMax), told: claimsBytesMax / claimLengthMax, atLeast: 200},
+		"six bytes each":           {value: strings.Repeat("&", claimLengthMax), told: claimsBytesMax / claimLengthMax / 6, atLeast: 40},
+		"two bytes each":           {value: strings.Repeat(`"`, claimLengthMax), told: claimsBytesMax / claimLengthMax / 2, atLeast: 100},
+		"short":                    {value: "v", told: claimsMax - 1, atLeast: claimsMax},
+		"short and reserved":       {value: "v", suffix: ".reserved", told: claimsMax - 1, atLeast: claimsMax},
+		"of a long name":           {value: "v", suffix: strings.Repeat("n", nameLengthMax)},
+	} {
+		list := []clusterv1alpha1.ClusterClaim{claim(clusterv1alpha1.ClaimID, nil)}
+		for i := range 3000 {
+			list = append(list, valued(fmt.Sprintf("%04d%s", i, c.suffix), c.value))
+		}
+		got := rules.selectClaims(list, "uid")
+		if len(got) > c.told+1 || len(got) < c.atLeast {
+			t.Errorf("%s: %d claims are told, want at least %d and at most %d, and the identity", name, len(got), c.atLeast, c.told)
+		}
+		text, err := json.Marshal(got)
+		if limit := claimsBytesMax + len(got)*len(`{"name":"","value":""},`); err != nil || len(text) > limit+2 {
+			t.Errorf("%s: they are %d bytes as JSON, want at most %d: %v", name, len(text), limit, err)
+		}
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/agent/compressed"
 	"github.com/capstan-io/capstan/internal/agent/nodes"
+	"github.com/capstan-io/capstan/internal/kube/watch"
 )
 
 // HubCluster returns the hub as the agent of one member may see it: its own
@@ -119,15 +120,18 @@ func slimNode(obj any) (any, error) {
 	return obj, nil
 }
 
+// factBytesMax is more than the 1,024 characters have that a claim may have, whatever they are.
+const factBytesMax = 4*1024 + 1
+
 // slimFact is a transform of caches for what a member says of itself. Of the metadata of a
 // ClusterClaim or ClusterProperty nobody reads more than the name and one label: the member may
-// give each any number of others.
+// give each any number of others. A value that is too long to be told is still too long when it is cut.
 func slimFact(obj any) (any, error) {
 	switch fact := obj.(type) {
 	case *clusterv1alpha1.ClusterClaim:
-		return &clusterv1alpha1.ClusterClaim{ObjectMeta: slimFactMeta(&fact.ObjectMeta), Spec: fact.Spec}, nil
+		return &clusterv1alpha1.ClusterClaim{ObjectMeta: slimFactMeta(&fact.ObjectMeta), Spec: clusterv1alpha1.ClusterClaimSpec{Value: watch.TruncateText(fact.Spec.Value, factBytesMax)}}, nil
 	case *aboutv1alpha1.ClusterProperty:
-		return &aboutv1alpha1.ClusterProperty{ObjectMeta: slimFactMeta(&fact.ObjectMeta), Spec: fact.Spec}, nil
+		return &aboutv1alpha1.ClusterProperty{ObjectMeta: slimFactMeta(&fact.ObjectMeta), Spec: aboutv1alpha1.ClusterPropertySpec{Value: watch.TruncateText(fact.Spec.Value, factBytesMax)}}, nil
 	}
 	return obj, nil
 }

@@ -5,6 +5,7 @@ package connect
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -32,6 +33,14 @@ func TestFactsAreSlim(t *testing.T) {
 		{
 			&aboutv1alpha1.ClusterProperty{ObjectMeta: meta, Spec: aboutv1alpha1.ClusterPropertySpec{Value: "v"}},
 			&aboutv1alpha1.ClusterProperty{ObjectMeta: kept, Spec: aboutv1alpha1.ClusterPropertySpec{Value: "v"}},
+		},
+		{
+			&clusterv1alpha1.ClusterClaim{Spec: clusterv1alpha1.ClusterClaimSpec{Value: strings.Repeat("v", 1<<20)}},
+			&clusterv1alpha1.ClusterClaim{Spec: clusterv1alpha1.ClusterClaimSpec{Value: strings.Repeat("v", factBytesMax)}},
+		},
+		{
+			&aboutv1alpha1.ClusterProperty{Spec: aboutv1alpha1.ClusterPropertySpec{Value: strings.Repeat("v", 1<<20)}},
+			&aboutv1alpha1.ClusterProperty{Spec: aboutv1alpha1.ClusterPropertySpec{Value: strings.Repeat("v", factBytesMax)}},
 		},
 		{"something else", "something else"},
 	} {
