@@ -32,6 +32,8 @@ const podsPause = 30 * time.Second
 type podRequests struct {
 	kick func()
 	stop context.CancelFunc
+	// names are of the pods that were read and not taken in yet. Only the watch uses them.
+	names requests.ResourceNames
 
 	// taken is what is reported, and takeAt when it may change again. Only the loop
 	// uses them.
@@ -60,7 +62,7 @@ func followPods(ctx context.Context, c *fleet.Connection, clk clock.Clock, kick 
 	p := &podRequests{kick: kick}
 	ctx, p.stop = context.WithCancel(dial.ReducedContext(ctx))
 	follower := watch.Watch[*requests.PodRequest]{
-		Source: watch.ReducedSource(reader, &corev1.PodList{}, unfinished, requests.PodRequestOf), Handler: p, Clock: clk,
+		Source: watch.ReducedSource(reader, &corev1.PodList{}, unfinished, p.names.PodRequestOf), Handler: p, Clock: clk,
 	}
 	c.Go(func() { follower.RunReflector(ctx) })
 	return p, nil
@@ -111,6 +113,7 @@ func (p *podRequests) markPodsChanged(do func() (changed bool)) bool {
 
 // Replace implements watch.Handler.
 func (p *podRequests) Replace(all []*requests.PodRequest, _ string) {
+	p.names.Forget()
 	p.applyChange(func() bool {
 		p.sums.ReplacePods(all)
 		p.known = true
@@ -121,11 +124,13 @@ func (p *podRequests) Replace(all []*requests.PodRequest, _ string) {
 
 // Update implements watch.Handler.
 func (p *podRequests) Update(pod *requests.PodRequest) {
+	p.names.Forget()
 	p.applyChange(func() bool { return p.sums.SetPod(pod) })
 }
 
 // Delete implements watch.Handler.
 func (p *podRequests) Delete(pod *requests.PodRequest) {
+	p.names.Forget()
 	p.applyChange(func() bool { return p.sums.DeletePod(pod.UID) })
 }
 
@@ -135,6 +140,7 @@ func (p *podRequests) Bookmark(string) {}
 // Failed implements watch.Handler. What is known stays until there is something
 // better, unless the pods are none of the agent's business.
 func (p *podRequests) Failed(err error) {
+	p.names.Forget()
 	if !watch.IsRefused(err) {
 		return
 	}

@@ -19,7 +19,7 @@ import (
 func podOf(uid, node string) *requests.PodRequest {
 	pod := &corev1.Pod{Spec: corev1.PodSpec{NodeName: node}}
 	pod.UID = types.UID(uid)
-	return requests.PodRequestOf(pod)
+	return new(requests.ResourceNames).PodRequestOf(pod)
 }
 
 // counted returns how many pods are reported, -1 if that is not known.

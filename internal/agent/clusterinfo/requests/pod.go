@@ -4,8 +4,9 @@
 package requests
 
 import (
-	"cmp"
+	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -45,8 +46,29 @@ type resourceAmount struct {
 	value int64
 }
 
+// ResourceNames are the names of resources in pods that were reduced and not taken in yet: each is kept once. Further
+// ones do not count. The zero value has none. It is not safe for concurrent use.
+type ResourceNames struct{ known map[string]string }
+
+// Forget forgets the names, as the pods have been taken in.
+func (n *ResourceNames) Forget() { clear(n.known) }
+
+// internName returns the one copy of a name, unless there are too many others.
+func (n *ResourceNames) internName(name string) (interned string, counts bool) {
+	interned, counts = n.known[name]
+	if counts || len(name) > nameBytesMax || len(n.known) >= namesMax {
+		return interned, counts
+	}
+	if n.known == nil {
+		n.known = map[string]string{}
+	}
+	interned = strings.Clone(name)
+	n.known[interned] = interned
+	return interned, true
+}
+
 // PodRequestOf returns what counts of a pod. The UID and the version are as the pod has them.
-func PodRequestOf(pod *corev1.Pod) *PodRequest {
+func (n *ResourceNames) PodRequestOf(pod *corev1.Pod) *PodRequest {
 	p := &PodRequest{
 		node:     watch.TruncateText(pod.Spec.NodeName, nodeBytesMax),
 		finished: pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
@@ -60,13 +82,16 @@ func PodRequestOf(pod *corev1.Pod) *PodRequest {
 	list := resourcehelper.PodRequests(limitContainers(pod), resourcehelper.PodResourcesOptions{
 		UseStatusResources: true, InPlacePodLevelResourcesVerticalScalingEnabled: true,
 	})
-	for name, quantity := range list {
-		if value := amountValue(name, quantity); value > 0 && len(name) <= nameBytesMax {
-			p.amounts = append(p.amounts, resourceAmount{string(name), value})
+	for _, name := range slices.Sorted(maps.Keys(list)) {
+		value := amountValue(name, list[name])
+		if value <= 0 || len(p.amounts) == perPodMax {
+			continue
+		}
+		if interned, counts := n.internName(string(name)); counts {
+			p.amounts = append(p.amounts, resourceAmount{interned, value})
 		}
 	}
-	slices.SortFunc(p.amounts, func(a, b resourceAmount) int { return cmp.Compare(a.name, b.name) })
-	p.amounts = slices.Clip(p.amounts[:min(len(p.amounts), perPodMax)])
+	p.amounts = slices.Clip(p.amounts)
 	return p
 }
 

@@ -4,6 +4,7 @@
 package requests
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"hash/fnv"
 	"slices"
@@ -25,8 +26,15 @@ type ClusterSums struct {
 	// nodes are by name; that of the name "" is for pods without one.
 	nodes map[string]*nodeSum
 	// shapes are what pods request that request the same.
-	shapes map[string]*requestShape
-	names  map[string]int // how many shapes have a resource
+	shapes map[shapeHash]*requestShape
+	// names are those of the resources that count. All shapes have these copies.
+	names map[string]*countedName
+}
+
+// countedName is the name of a resource, and how many shapes have it.
+type countedName struct {
+	name   string
+	shapes int
 }
 
 // podPlacement is where a pod is, and what it requests there.
@@ -41,7 +49,7 @@ type nodeSum struct {
 }
 
 type requestShape struct {
-	id      string
+	id      shapeHash
 	amounts []resourceAmount
 	pods    int
 }
@@ -89,8 +97,8 @@ func (s *ClusterSums) SetPod(pod *PodRequest) (changed bool) {
 	if s.pods == nil {
 		s.pods = map[uidHash]podPlacement{}
 		s.nodes = map[string]*nodeSum{}
-		s.shapes = map[string]*requestShape{}
-		s.names = map[string]int{}
+		s.shapes = map[shapeHash]*requestShape{}
+		s.names = map[string]*countedName{}
 	}
 	s.pods[k] = s.addPod(pod.node, id, pod.amounts)
 	return true
@@ -107,18 +115,22 @@ func (s *ClusterSums) DeletePod(uid types.UID) (changed bool) {
 	return known
 }
 
-// shapeIDOf tells amounts from all others.
-func shapeIDOf(amounts []resourceAmount) string {
-	var id []byte
+// shapeHash tells amounts from all others. Whoever may create pods may write any names and values, and must not find
+// two that are the same.
+type shapeHash [16]byte
+
+func shapeIDOf(amounts []resourceAmount) shapeHash {
+	var text []byte
 	for _, a := range amounts {
-		id = append(append(id, a.name...), 0)
-		id = binary.BigEndian.AppendUint64(id, uint64(a.value)) //nolint:gosec // any bits will do
+		text = append(append(text, a.name...), 0)
+		text = binary.BigEndian.AppendUint64(text, uint64(a.value)) //nolint:gosec // any bits will do
 	}
-	return string(id)
+	sum := sha256.Sum256(text)
+	return shapeHash(sum[:])
 }
 
 // addPod adds a pod to the sums.
-func (s *ClusterSums) addPod(on, id string, amounts []resourceAmount) podPlacement {
+func (s *ClusterSums) addPod(on string, id shapeHash, amounts []resourceAmount) podPlacement {
 	p := podPlacement{node: s.nodes[on], shape: s.shapes[id]}
 	if p.shape == nil {
 		p.shape = &requestShape{id: id, amounts: s.countedAmounts(amounts)}
@@ -137,12 +149,18 @@ func (s *ClusterSums) addPod(on, id string, amounts []resourceAmount) podPlaceme
 func (s *ClusterSums) countedAmounts(amounts []resourceAmount) []resourceAmount {
 	var counted []resourceAmount
 	for _, a := range amounts {
-		if s.names[a.name] > 0 || len(s.names) < namesMax {
-			s.names[a.name]++
-			counted = append(counted, a)
+		n := s.names[a.name]
+		if n == nil {
+			if len(s.names) >= namesMax {
+				continue
+			}
+			n = &countedName{name: a.name}
+			s.names[n.name] = n
 		}
+		n.shapes++
+		counted = append(counted, resourceAmount{n.name, a.value})
 	}
-	return counted
+	return slices.Clip(counted)
 }
 
 // removePod takes a pod from the sums.
@@ -156,7 +174,9 @@ func (s *ClusterSums) removePod(p podPlacement) {
 	}
 	delete(s.shapes, p.shape.id)
 	for _, a := range p.shape.amounts {
-		if s.names[a.name]--; s.names[a.name] == 0 {
+		if n := s.names[a.name]; n.shapes > 1 {
+			n.shapes--
+		} else {
 			delete(s.names, a.name)
 		}
 	}

@@ -36,12 +36,15 @@ func container(requests corev1.ResourceList) corev1.Container {
 func TestLongTextsOfAPodAreNotKept(t *testing.T) {
 	whole := &corev1.Pod{}
 	longtext.Fill(whole, 1<<20)
-	kept := PodRequestOf(whole)
+	kept := requestOf(whole)
 	kept.UID, kept.ResourceVersion = "", "" // which the source of a watch cuts
 	if bytes := longtext.Bytes(kept); bytes > nodeBytesMax {
 		t.Errorf("%d bytes are kept, want at most %d", bytes, nodeBytesMax)
 	}
 }
+
+// requestOf returns what counts of a pod that comes alone.
+func requestOf(whole *corev1.Pod) *PodRequest { return new(ResourceNames).PodRequestOf(whole) }
 
 func pod(uid, node string, requests corev1.ResourceList, change ...func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{container(requests)}}}
@@ -68,7 +71,7 @@ func TestFewContainersOfAPodCount(t *testing.T) {
 		whole.Spec.InitContainers = append(whole.Spec.InitContainers, container(list("cpu", "1")))
 		whole.Status.ContainerStatuses = append(whole.Status.ContainerStatuses, corev1.ContainerStatus{Name: "other"})
 	}
-	if got := PodRequestOf(whole).amounts; !slices.Equal(got, []resourceAmount{{"cpu", 1000 * containersMax}}) {
+	if got := requestOf(whole).amounts; !slices.Equal(got, []resourceAmount{{"cpu", 1000 * containersMax}}) {
 		t.Errorf("counted are %v", got)
 	}
 	if len(limitContainers(whole).Status.ContainerStatuses) > containersMax {
@@ -112,7 +115,7 @@ func TestWhatAPodRequestsIsWhatTheSchedulerCounts(t *testing.T) {
 		"a pod that is done":    {func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }, map[string]string{}},
 	} {
 		sums := &ClusterSums{}
-		sums.SetPod(PodRequestOf(pod("a", "n", list("cpu", "1", "memory", "1Gi"), test.change)))
+		sums.SetPod(requestOf(pod("a", "n", list("cpu", "1", "memory", "1Gi"), test.change)))
 		if diff := cmp.Diff(test.want, texts(sums.TakeSnapshot().Placed)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
@@ -135,18 +138,18 @@ func TestSumsFollowThePods(t *testing.T) {
 	}
 	none := map[string]string{}
 	expect("at first", none, none, none)
-	s.ReplacePods([]*PodRequest{PodRequestOf(pod("a", "one", small)), PodRequestOf(pod("b", "two", big)), PodRequestOf(pod("c", "", big))})
+	s.ReplacePods([]*PodRequest{requestOf(pod("a", "one", small)), requestOf(pod("b", "two", big)), requestOf(pod("c", "", big))})
 	expect("with three pods", map[string]string{"pods": "1", "cpu": "2", "memory": "1Gi"},
 		map[string]string{"pods": "2", "cpu": "2100m", "memory": "1Gi"}, map[string]string{"pods": "1", "cpu": "100m"})
-	if s.SetPod(PodRequestOf(pod("a", "one", small))) {
+	if s.SetPod(requestOf(pod("a", "one", small))) {
 		t.Error("a pod that is the same changes a sum")
 	}
-	if !s.SetPod(PodRequestOf(pod("c", "one", big))) || !s.SetPod(PodRequestOf(pod("b", "two", small))) {
+	if !s.SetPod(requestOf(pod("c", "one", big))) || !s.SetPod(requestOf(pod("b", "two", small))) {
 		t.Error("a pod that has a node now, or requests less, changes no sum")
 	}
 	expect("after two changes", none,
 		map[string]string{"pods": "3", "cpu": "2200m", "memory": "1Gi"}, map[string]string{"pods": "2", "cpu": "2100m", "memory": "1Gi"})
-	if !s.DeletePod("c") || s.DeletePod("c") || !s.SetPod(PodRequestOf(pod("b", "two", small, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }))) {
+	if !s.DeletePod("c") || s.DeletePod("c") || !s.SetPod(requestOf(pod("b", "two", small, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }))) {
 		t.Error("what is gone changes a sum twice, or not at all")
 	}
 	expect("after two are gone", none, map[string]string{"pods": "1", "cpu": "100m"}, map[string]string{"pods": "1", "cpu": "100m"})
@@ -156,8 +159,8 @@ func TestSumsFollowThePods(t *testing.T) {
 
 func TestLeft(t *testing.T) {
 	s := &ClusterSums{}
-	s.SetPod(PodRequestOf(pod("a", "one", list("cpu", "1500m", "memory", "3Gi"))))
-	s.SetPod(PodRequestOf(pod("b", "", list("cpu", "1"))))
+	s.SetPod(requestOf(pod("a", "one", list("cpu", "1500m", "memory", "3Gi"))))
+	s.SetPod(requestOf(pod("b", "", list("cpu", "1"))))
 	node := func(name string, cordoned bool, allocatable corev1.ResourceList) corev1.Node {
 		n := corev1.Node{Spec: corev1.NodeSpec{Unschedulable: cordoned}, Status: corev1.NodeStatus{Allocatable: allocatable}}
 		n.Name = name
@@ -193,8 +196,8 @@ func TestSumsDependOnWhatThereIsOnly(t *testing.T) {
 			continue
 		}
 		p := pod(uid, []string{"", "one", "two"}[random.IntN(3)], list("cpu", fmt.Sprint(random.IntN(4)), "memory", fmt.Sprint(random.IntN(2))))
-		now[uid] = PodRequestOf(p)
-		s.SetPod(PodRequestOf(p))
+		now[uid] = requestOf(p)
+		s.SetPod(requestOf(p))
 		if i%100 != 0 {
 			continue
 		}
@@ -226,7 +229,7 @@ func TestMadeUpResourcesAreLimited(t *testing.T) {
 		for j := range 50 {
 			requests[corev1.ResourceName(fmt.Sprintf("example.com/%d-%d", i, j))] = resource.MustParse("1")
 		}
-		s.SetPod(PodRequestOf(pod(fmt.Sprint(i), "", requests)))
+		s.SetPod(requestOf(pod(fmt.Sprint(i), "", requests)))
 	}
 	if got := len(s.TakeSnapshot().Waiting.ResourceQuantities()); got != namesMax+1 {
 		t.Errorf("%d resources are told of, want %d and the pods", got, namesMax)
@@ -234,8 +237,48 @@ func TestMadeUpResourcesAreLimited(t *testing.T) {
 	for i := range 1000 {
 		s.DeletePod(types.UID(fmt.Sprint(i)))
 	}
-	if s.SetPod(PodRequestOf(pod("a", "", list("cpu", "1")))); texts(s.TakeSnapshot().Waiting)["cpu"] != "1" {
+	if s.SetPod(requestOf(pod("a", "", list("cpu", "1")))); texts(s.TakeSnapshot().Waiting)["cpu"] != "1" {
 		t.Error("when they are gone, another resource does not count")
+	}
+}
+
+// TestPodsOfLongNamesTakeLittle has an API server list pods with resources of long names, each pod with amounts of its own.
+func TestPodsOfLongNamesTakeLittle(t *testing.T) {
+	const pods, eachMax = 2000, 1 << 10
+	for name, nameOf := range map[string]func(pod, resource int) string{
+		"the same names":         func(_, resource int) string { return fmt.Sprintf("%0320d", resource) },
+		"other names in each":    func(pod, resource int) string { return fmt.Sprintf("%0320d", pod*perPodMax+resource) },
+		"names longer than that": func(_, resource int) string { return fmt.Sprintf("%0321d", resource) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			names, sums := &ResourceNames{}, &ClusterSums{}
+			before := heap()
+			var all []*PodRequest
+			for i := range pods {
+				amounts := corev1.ResourceList{}
+				for j := range perPodMax {
+					amounts[corev1.ResourceName(nameOf(i, j))] = *resource.NewQuantity(int64(i*perPodMax+j+1), resource.DecimalSI)
+				}
+				all = append(all, names.PodRequestOf(pod(fmt.Sprint(i), "n", amounts)))
+			}
+			listed := heldSince(before) / pods
+			sums.ReplacePods(all)
+			names.Forget()
+			runtime.KeepAlive(all) // and no longer
+			summed := heldSince(before) / pods
+			t.Logf("of a pod %d bytes are kept in a list, and %d in the sums", listed, summed)
+			if listed > eachMax || summed > eachMax {
+				t.Errorf("of a pod %d bytes are kept in a list, and %d in the sums, want at most %d", listed, summed, eachMax)
+			}
+			if got := len(sums.names); got > namesMax || len(sums.pods) != pods {
+				t.Errorf("%d pods have %d resources", len(sums.pods), got)
+			}
+			sums.SetPod(names.PodRequestOf(pod("another", "n", list("cpu", "1"))))
+			if cpu := texts(sums.TakeSnapshot().Placed)["cpu"]; name != "other names in each" && cpu != "1" {
+				t.Errorf("the pods use %q of cpu, want 1", cpu)
+			}
+			runtime.KeepAlive(sums)
+		})
 	}
 }
 
@@ -247,13 +290,16 @@ func BenchmarkMemory(b *testing.B) {
 		s := &ClusterSums{}
 		before := heap()
 		for i := range pods {
-			s.SetPod(PodRequestOf(pod(fmt.Sprintf("00000000-0000-4000-8000-%012d", i), fmt.Sprintf("node-%d", i%100),
+			s.SetPod(requestOf(pod(fmt.Sprintf("00000000-0000-4000-8000-%012d", i), fmt.Sprintf("node-%d", i%100),
 				list("cpu", fmt.Sprintf("%dm", 1+i%500), "memory", "128Mi"))))
 		}
 		b.ReportMetric(float64(heap()-before)/pods, "B/pod")
 		runtime.KeepAlive(s)
 	}
 }
+
+// heldSince returns how much more memory is in use than before.
+func heldSince(before uint64) int64 { return int64(heap() - before) } //nolint:gosec // it may be less
 
 func heap() uint64 {
 	runtime.GC()
