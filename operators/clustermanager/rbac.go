@@ -103,7 +103,7 @@ import (
 
 // What has the API server answer heartbeats and admission first. It is created by
 // server-side apply, for which names count.
-// +kubebuilder:rbac:groups=flowcontrol.apiserver.k8s.io,resources=flowschemas;prioritylevelconfigurations,resourceNames=capstan-liveness;capstan-admission,verbs=create;get;patch;delete
+// +kubebuilder:rbac:groups=flowcontrol.apiserver.k8s.io,resources=flowschemas;prioritylevelconfigurations,resourceNames=capstan-liveness;capstan-admission;capstan-heartbeats,verbs=create;get;patch;delete
 
 // What keeps objects from being deleted whose users want that.
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,resourceNames=capstan-deletion-protection,verbs=get;patch;delete

@@ -6,7 +6,6 @@ package clustermanager
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -17,11 +16,9 @@ import (
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/server/certs"
@@ -263,44 +260,6 @@ func TestLabelsOfAgentsReachController(t *testing.T) {
 		if l.exists(t, &flowcontrolv1.FlowSchema{}, name, "") || l.exists(t, &flowcontrolv1.PriorityLevelConfiguration{}, name, "") {
 			t.Errorf("the hub is gone, and FlowSchema or PriorityLevelConfiguration %q is left", name)
 		}
-	}
-}
-
-// answersFirst asks the API server where it puts requests: the answer names the
-// FlowSchema.
-func (l *lab) answersFirst(t testing.TB) {
-	t.Helper()
-	server, _, err := rest.DefaultServerUrlFor(l.adminConfig)
-	expect.NoError(t, err)
-	const lease, review = "/apis/coordination.k8s.io/v1/namespaces/cluster1/leases", "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-	for what, c := range map[string]struct {
-		user, group, method, path string
-		want                      string
-	}{
-		"the heartbeat of a cluster":  {"agent", clusterv1.GroupManagedClusters, http.MethodPut, lease + "/managed-cluster-lease", "capstan-liveness"},
-		"the lease of a controller":   {"system:serviceaccount:" + l.namespace + ":placement-controller-sa", "", http.MethodPut, lease + "/x", "capstan-liveness"},
-		"a question of a webhook":     {"system:serviceaccount:" + l.namespace + ":work-webhook-sa", "", http.MethodPost, review, "capstan-admission"},
-		"all leases":                  {"agent", clusterv1.GroupManagedClusters, http.MethodGet, lease, "global-default"},
-		"the lease of somebody else":  {"anna", "", http.MethodPut, lease + "/x", "global-default"},
-		"a question of somebody else": {"anna", "", http.MethodPost, review, "global-default"},
-	} {
-		as := rest.CopyConfig(l.adminConfig)
-		as.Impersonate = rest.ImpersonationConfig{UserName: c.user, Groups: []string{"system:authenticated"}}
-		if c.group != "" {
-			as.Impersonate.Groups = append(as.Impersonate.Groups, c.group)
-		}
-		transport, err := rest.TransportFor(as)
-		expect.NoError(t, err)
-		l.await(t, what+" is put under "+c.want, func() bool {
-			schema := &flowcontrolv1.FlowSchema{}
-			expect.NoError(t, l.client.Get(t.Context(), client.ObjectKey{Name: c.want}, schema))
-			request, err := http.NewRequestWithContext(t.Context(), c.method, server.JoinPath(c.path).String(), http.NoBody)
-			expect.NoError(t, err)
-			response, err := transport.RoundTrip(request)
-			expect.NoError(t, err)
-			defer response.Body.Close() //nolint:errcheck // nothing can be done about it
-			return response.Header.Get(flowcontrolv1.ResponseHeaderMatchedFlowSchemaUID) == string(schema.UID)
-		})
 	}
 }
 
