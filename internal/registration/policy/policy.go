@@ -159,10 +159,10 @@ func DecideRequest(request SigningRequest, cluster ClusterFacts, automatic AutoA
 }
 
 // CheckCluster returns why a request must not give an agent of the cluster permissions that is in its
-// subject, whoever has approved it: its label, by which people find it, names another one, or
-// its user's token is not for the cluster. Both are "" if nothing is wrong.
+// subject, whoever has approved it: its label, by which people find it, does not name that one,
+// or its user's token is not for the cluster. Both are "" if nothing is wrong.
 func CheckCluster(request SigningRequest, cluster string) (reason, message string) {
-	if request.ClusterLabel != "" && request.ClusterLabel != cluster {
+	if request.ClusterLabel != cluster {
 		return ReasonClusterDiffers, fmt.Sprintf(
 			"the request is for a certificate of cluster %q but is labelled for cluster %q", cluster, request.ClusterLabel)
 	}

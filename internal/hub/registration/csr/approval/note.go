@@ -69,7 +69,7 @@ func (c *CSRApprovalController) warnUnnoted(
 	ctx context.Context, csr *certificatesv1.CertificateSigningRequest, certified *clusterv1.ManagedCluster, why policy.RequestDecision,
 ) error {
 	about := []client.Object{csr, certified}
-	if labelled := csr.Labels[clusterv1.LabelClusterName]; labelled != certified.Name {
+	if labelled := csr.Labels[clusterv1.LabelClusterName]; labelled != "" && labelled != certified.Name {
 		mc := &clusterv1.ManagedCluster{}
 		if err := c.Client.Get(ctx, client.ObjectKey{Name: labelled}, mc); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("reading ManagedCluster %q: %w", labelled, err)

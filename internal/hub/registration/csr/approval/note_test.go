@@ -77,7 +77,12 @@ func TestApprovedAgentsAreNoted(t *testing.T) {
 			},
 		},
 		"without a label": {
-			reason: "nothing misleads", want: "one", change: func(g *given) { delete(g.csr.Labels, clusterv1.LabelClusterName) },
+			reason: "who approved it found it by no cluster", want: "", told: 2,
+			change: func(g *given) { delete(g.csr.Labels, clusterv1.LabelClusterName) },
+		},
+		"with a label that names no cluster": {
+			reason: "no list of requests shows a cluster of it", want: "", told: 2,
+			change: func(g *given) { g.csr.Labels[clusterv1.LabelClusterName] = "" },
 		},
 		"beside another agent": {
 			reason: "both have a certificate", want: "zero,one",
