@@ -224,10 +224,18 @@ func (c Cluster) OwnsNamespace() bool {
 	return c.Accepted || c.Joined || c.Admission == Admitted || c.Mode == Push
 }
 
+// identityBytesMax is how long an identity is at most. It is the UID of a namespace, which
+// has 36 bytes.
+const identityBytesMax = 128
+
 // ClaimedIdentity returns the identity that the agent which created the ManagedCluster
-// gave it, "" if it gave none.
+// gave it, "" if it gave none, or what is none.
 func ClaimedIdentity(cluster *clusterv1.ManagedCluster) string {
-	return cluster.Annotations[clusterv1.AnnotationClusterUID]
+	id := cluster.Annotations[clusterv1.AnnotationClusterUID]
+	if len(id) > identityBytesMax {
+		return ""
+	}
+	return id
 }
 
 func modeOf(connection *fleetv1alpha1.ClusterConnection) Mode {

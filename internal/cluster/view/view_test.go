@@ -163,6 +163,7 @@ func TestWhoTheHubHoldsAClusterFor(t *testing.T) {
 	property := &clusterv1.ManagedCluster{Status: clusterv1.ManagedClusterStatus{
 		ClusterClaims: []clusterv1.ManagedClusterClaim{{Name: clusterv1alpha1.ClaimID, Value: "property"}},
 	}}
+	endless := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{clusterv1.AnnotationClusterUID: strings.Repeat("x", 60_000)}}}
 	cases := map[string]struct {
 		reason                  string
 		cluster                 *clusterv1.ManagedCluster
@@ -173,6 +174,7 @@ func TestWhoTheHubHoldsAClusterFor(t *testing.T) {
 		"a Pull cluster that is known":      {reason: "agents cannot change it", connection: connection(fleetv1alpha1.SyncModePull, "known"), held: "known", claimed: "told", identity: "known"},
 		"a Push cluster":                    {reason: "the hub has looked itself", connection: connection(fleetv1alpha1.SyncModePush, ""), held: "told", claimed: "told", identity: "told"},
 		"a Push cluster that was Pull":      {reason: "it stays who it was", connection: connection(fleetv1alpha1.SyncModePush, "known"), held: "known", claimed: "told", identity: "known"},
+		"an agent that tells too much":      {reason: "no UID is that long", cluster: endless},
 		"an agent that tells by a property": {reason: "it is shown, and nothing is decided by it", cluster: property, identity: "property"},
 	}
 	for name, tc := range cases {

@@ -65,25 +65,28 @@ func indexes(connections bool) []index {
 	}})
 }
 
-// identityHolders keeps who has which identity, as long as the cache may not know yet.
+// identityHolders keeps who has which identity, as long as the cache may not know yet. A
+// cluster has one: where the hub keeps none for it, its agent says another as it likes.
 // The zero value is ready for use; it is safe for concurrent use.
 type identityHolders struct {
 	mu    sync.Mutex
 	names map[string]string // by identity
+	ids   map[string]string // by name
 }
 
-// takeIdentity gives an identity to a cluster, unless another one has it that still
-// counts. It returns the one that has it then.
+// takeIdentity gives an identity to a cluster in place of the one that it had, unless another
+// one has it that still counts. It returns the one that has it then.
 func (h *identityHolders) takeIdentity(id, name string, counts func(name string) bool) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if holder := h.names[id]; holder != "" && holder != name && counts(holder) {
 		return holder
 	}
+	h.releaseIdentity(name)
 	if h.names == nil {
-		h.names = map[string]string{}
+		h.names, h.ids = map[string]string{}, map[string]string{}
 	}
-	h.names[id] = name
+	h.names[id], h.ids[name] = name, id
 	return name
 }
 
@@ -91,8 +94,14 @@ func (h *identityHolders) takeIdentity(id, name string, counts func(name string)
 func (h *identityHolders) dropIdentity(name string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for id, holder := range h.names {
-		if holder == name {
+	h.releaseIdentity(name)
+}
+
+// releaseIdentity forgets what a cluster has. The caller has the lock.
+func (h *identityHolders) releaseIdentity(name string) {
+	if id, has := h.ids[name]; has {
+		delete(h.ids, name)
+		if h.names[id] == name { // and not another's, for which it did not count any more
 			delete(h.names, id)
 		}
 	}

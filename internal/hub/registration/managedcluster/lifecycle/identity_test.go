@@ -187,3 +187,29 @@ func TestOneOfManyAtOnceGetsAnIdentity(t *testing.T) {
 		t.Errorf("%q has the identity that was given back", got)
 	}
 }
+
+// TestAClusterHasOneIdentity is about an agent that says another one again and again, on a hub
+// that keeps none for its cluster.
+func TestAClusterHasOneIdentity(t *testing.T) {
+	var h identityHolders
+	counts := func(string) bool { return true }
+	for i := range 100 {
+		h.takeIdentity(fmt.Sprint("uid-", i), "liar", counts)
+	}
+	if len(h.names) != 1 || len(h.ids) != 1 {
+		t.Errorf("one cluster has %d identities, and %d clusters have one", len(h.names), len(h.ids))
+	}
+	if got := h.takeIdentity("uid-7", "honest", counts); got != "honest" {
+		t.Errorf("%q has the identity that it has left", got)
+	}
+	if got := h.takeIdentity("uid-99", "honest", counts); got != "liar" {
+		t.Errorf("%q has the identity of another", got)
+	}
+	if got := h.takeIdentity("uid-99", "honest", func(string) bool { return false }); got != "honest" {
+		t.Errorf("%q has the identity, and does not count", got)
+	}
+	h.dropIdentity("liar")
+	if h.names["uid-99"] != "honest" || len(h.names) != 1 {
+		t.Errorf("the identities are those of %v, want one of who has taken it over", h.names)
+	}
+}
