@@ -58,15 +58,19 @@ func slimConnection(connection *fleetv1alpha1.ClusterConnection) {
 	connection.Status.HubAuthorities = nil
 }
 
-// SlimCluster returns what of a ManagedCluster the hub decides by, and users do who write
-// expressions: no managed fields, finalizers, owners and CAs of API servers, no annotation
-// that is longer than textMax but that of pinned claims, and messages up to textMax. It
-// is a transform of caches.
+// SlimCluster is SlimmedCluster as a transform of caches.
 func SlimCluster(obj any) (any, error) {
-	cluster, ok := obj.(*clusterv1.ManagedCluster)
-	if !ok {
-		return obj, nil
+	if cluster, ok := obj.(*clusterv1.ManagedCluster); ok {
+		return SlimmedCluster(cluster), nil
 	}
+	return obj, nil
+}
+
+// SlimmedCluster returns what of a ManagedCluster the hub decides by, and users do who write
+// expressions: no managed fields, finalizers, owners and CAs of API servers, no annotation
+// that is longer than textMax but that of pinned claims, and messages up to textMax. The
+// one that is given is not to be used any more.
+func SlimmedCluster(cluster *clusterv1.ManagedCluster) *clusterv1.ManagedCluster {
 	slim := &clusterv1.ManagedCluster{
 		TypeMeta: cluster.TypeMeta, ObjectMeta: slimMeta(cluster.ObjectMeta), Spec: cluster.Spec, Status: cluster.Status,
 	}
@@ -83,7 +87,7 @@ func SlimCluster(obj any) (any, error) {
 		said := &slim.Status.Conditions[i]
 		said.Message = strings.ToValidUTF8(strings.Clone(said.Message[:min(len(said.Message), textMax)]), "")
 	}
-	return slim, nil
+	return slim
 }
 
 // SlimScores returns what of an AddOnPlacementScore Placements choose by: its first

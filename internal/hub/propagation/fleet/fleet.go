@@ -47,38 +47,60 @@ func NewFleet(clk clock.PassiveClock) *Fleet {
 	}
 }
 
+// pageSize is how many clusters are read at a time: agents may make each of them a megabyte.
+const pageSize = 100
+
 // LoadClusters reads the clusters that there are, the first time that it is called: who
 // decides by a fleet that is not complete moves everything. The reader is to be no
 // cache, as that of a replica which has just got the lead may be behind. What
-// events have told before counts if it is newer.
+// events have told before counts unless it is older: it is in the cache, too, and a copy of
+// every cluster besides would be twice the memory.
 func (f *Fleet) LoadClusters(ctx context.Context, reader client.Reader) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.loaded {
 		return nil
 	}
-	clusters := &clusterv1.ManagedClusterList{}
-	connections := &fleetv1alpha1.ClusterConnectionList{}
-	for _, list := range []client.ObjectList{clusters, connections} {
-		if err := reader.List(ctx, list); err != nil {
-			return fmt.Errorf("listing %T: %w", list, err)
+	err := readPages(ctx, reader, func(page *fleetv1alpha1.ClusterConnectionList) {
+		for _, is := range page.Items { // copies, as the address of one would keep the page
+			if known := f.connections[is.Name]; known == nil || !written.IsSince(known.ResourceVersion, is.ResourceVersion) {
+				is.ManagedFields = nil
+				f.connections[is.Name] = &is
+			}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	err = readPages(ctx, reader, func(page *clusterv1.ManagedClusterList) {
+		for i := range page.Items {
+			is := &page.Items[i]
+			if known := f.clusters[is.Name]; known == nil || !written.IsSince(known.ResourceVersion, is.ResourceVersion) {
+				f.clusters[is.Name] = slim.SlimmedCluster(is)
+			}
+			f.updateSnapshot(is.Name)
+		}
+	})
+	f.loaded = err == nil
+	return err
+}
+
+// readPages reads all objects of a kind, and has each page of them looked at.
+func readPages[T any, L interface {
+	*T
+	client.ObjectList
+}](ctx context.Context, reader client.Reader, look func(page L)) error {
+	next := ""
+	for {
+		page := L(new(T))
+		if err := reader.List(ctx, page, client.Limit(pageSize), client.Continue(next)); err != nil {
+			return fmt.Errorf("listing %T: %w", page, err)
+		}
+		look(page)
+		if next = page.GetContinue(); next == "" {
+			return nil
 		}
 	}
-	for i := range connections.Items {
-		if is := &connections.Items[i]; !isNewerObject(f.connections[is.Name], is) {
-			f.connections[is.Name] = is
-		}
-	}
-	for i := range clusters.Items {
-		is := &clusters.Items[i]
-		if !isNewerObject(f.clusters[is.Name], is) {
-			_, _ = slim.SlimCluster(is) // never fails
-			f.clusters[is.Name] = is
-		}
-		f.updateSnapshot(is.Name)
-	}
-	f.loaded = true
-	return nil
 }
 
 // Snapshot returns the fleet as it is now.
