@@ -16,10 +16,12 @@ import (
 )
 
 const (
-	// groupVersionsMax is how many groups and versions are told, and resourcesMax
-	// how many resources of all of them.
+	// groupVersionsMax is how many groups and versions are told, resourcesMax how many
+	// resources of all of them, and namesBytesMax how long all names are together. The hub
+	// takes no more of an agent.
 	groupVersionsMax = 500
-	resourcesMax     = 10000
+	resourcesMax     = 5000
+	namesBytesMax    = 256 << 10
 	// nameBytesMax is the longest name of a resource, a kind, or a group and
 	// version that is told. Kubernetes has none that is longer.
 	nameBytesMax = 320
@@ -128,13 +130,22 @@ func reportableResources(found []servedResource) []fleetv1alpha1.APIResource {
 	return slices.CompactFunc(list, func(a, b fleetv1alpha1.APIResource) bool { return a.Name == b.Name })
 }
 
-// limitEnablements returns as many of the first ones as may be told.
+// limitEnablements returns the first ones that may be told. One for which there is no room
+// leaves it to those after it: the last one is the core.
 func limitEnablements(list []fleetv1alpha1.APIEnablement) []fleetv1alpha1.APIEnablement {
-	n := 0
-	for i, e := range list[:min(len(list), groupVersionsMax)] {
-		if n += len(e.Resources); n > resourcesMax {
-			return list[:i]
+	var told []fleetv1alpha1.APIEnablement
+	resources, bytes := 0, 0
+	for _, e := range list {
+		names := len(e.GroupVersion)
+		for _, r := range e.Resources {
+			names += len(r.Name) + len(r.Kind)
 		}
+		if len(told) == groupVersionsMax || resources+len(e.Resources) > resourcesMax || bytes+names > namesBytesMax {
+			continue
+		}
+		told = append(told, e)
+		resources += len(e.Resources)
+		bytes += names
 	}
-	return list[:min(len(list), groupVersionsMax)]
+	return told
 }

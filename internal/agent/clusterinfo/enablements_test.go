@@ -47,6 +47,11 @@ func TestWhatIsToldOfTheAPIs(t *testing.T) {
 	for i := range resourcesMax {
 		flood.resources = append(flood.resources, servedResource{name: fmt.Sprintf("r%05d", i), kind: "K"})
 	}
+	long := []servedGroupVersion{core}
+	for i := range namesBytesMax / nameBytesMax / 2 {
+		resource := servedResource{name: fmt.Sprintf("%0*d", nameBytesMax, i), kind: strings.Repeat("K", nameBytesMax)}
+		long = append(long, servedGroupVersion{groupVersion: fmt.Sprintf("a%03d/v1", i), resources: []servedResource{resource}})
+	}
 	cases := map[string]struct {
 		why            string
 		found          []servedGroupVersion
@@ -102,5 +107,8 @@ func TestWhatIsToldOfTheAPIs(t *testing.T) {
 	}
 	if got, condition := mergeEnablements(nil, many, nil); len(got) != groupVersionsMax || condition.Reason != fleetv1alpha1.ClusterConnectionReasonPartial {
 		t.Errorf("%d groups and versions are told, with %+v", len(got), condition)
+	}
+	if got, condition := mergeEnablements(nil, long, nil); len(got) == 0 || len(got) >= len(long) || condition.Reason != fleetv1alpha1.ClusterConnectionReasonPartial {
+		t.Errorf("%d of %d long groups and versions are told, with %+v", len(got), len(long), condition)
 	}
 }

@@ -28,8 +28,8 @@ const (
 	kindSeparator = "\n"
 	// kindsBytesMax is how long a list is at most, which is more than any cluster needs. An
 	// agent writes each group and version once, and here it stands beside each of its
-	// kinds: one of half a megabyte with ten thousand kinds would fill any memory.
-	kindsBytesMax = 1 << 20
+	// kinds: one of 200 KiB with five thousand kinds would fill any memory.
+	kindsBytesMax = 512 << 10
 )
 
 // ServedBy returns the kinds that a ClusterConnection lists, up to kindsBytesMax.

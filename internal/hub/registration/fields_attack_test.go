@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
@@ -47,14 +48,20 @@ func fieldsFilled(manager, apiVersion string, bytes int, text string) metav1.Man
 // fillsManagedFields has an agent write so many names of fields into what it may update, or
 // such a long generateName, that nothing else fits.
 func fillsManagedFields(t *testing.T, h *hub.RegistrationHub) {
-	const name, why = "fields", "grow beyond 262144 bytes"
+	const name = "fields"
 	h.JoinWithLabels(t, name, nil)
 	agent := h.AgentClient(t, name)
 	work := hub.NewManifestWork(name, "filled", "")
 	h.CreateObjects(t, work)
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: clusterv1.LeaseName}}
-	for _, object := range []client.Object{&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}, work, lease} {
-		what := fmt.Sprintf("%T", object)
+	for _, c := range []struct {
+		object       client.Object
+		max, allowed int
+	}{
+		{&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}, 256 << 10, 50_000}, {work, 256 << 10, 50_000}, {lease, 8 << 10, 5_000},
+	} {
+		object := c.object
+		what, why := fmt.Sprintf("%T", object), fmt.Sprintf("grow beyond %d bytes", c.max)
 		writeFilled := func(bytes int, text string) func(context.Context) error {
 			return func(ctx context.Context) error {
 				if err := h.Client.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
@@ -84,24 +91,11 @@ func fillsManagedFields(t *testing.T, h *hub.RegistrationHub) {
 		for escaped, text := range map[string]string{"quotes": `"`, "backslashes": `\`, "ends of lines": "\u2028\u2029"} {
 			h.RefusedInTurn(t, what+", "+escaped, writeFilled(200_000, text), why)
 		}
-		if err := h.TryInTurn(t, write(50_000)); err != nil {
-			t.Errorf("%s: the agent may not write 50,000 bytes: %v", what, err)
+		if err := h.TryInTurn(t, write(c.allowed)); err != nil {
+			t.Errorf("%s: the agent may not write %d bytes: %v", what, c.allowed, err)
 		}
 	}
-	for what, change := range map[string]func(){
-		"finalizers": func() { lease.Finalizers = []string{"example.com/keep"} },
-		"owners": func() {
-			lease.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "none", UID: "none"}}
-		},
-	} {
-		h.RefusedInTurn(t, what, func(ctx context.Context) error {
-			if err := h.Client.Get(ctx, client.ObjectKeyFromObject(lease), lease); err != nil {
-				return err
-			}
-			change()
-			return agent.Update(ctx, lease)
-		}, "neither the finalizers nor the owners of its Lease")
-	}
+	fillsLease(t, h, agent, lease)
 	mc, claims := h.ReadCluster(t, name), []clusterv1.ManagedClusterClaim{}
 	for i := range 2000 {
 		claims = append(claims, clusterv1.ManagedClusterClaim{Name: fmt.Sprintf("claim-%d.example.com", i), Value: "x"})
@@ -122,6 +116,44 @@ func fillsManagedFields(t *testing.T, h *hub.RegistrationHub) {
 			}
 			return agent.Status().Update(ctx, mc)
 		}, "at most 262144 bytes")
+	}
+}
+
+// fillsLease has an agent write to its Lease what is none of its business, or without end.
+func fillsLease(t *testing.T, h *hub.RegistrationHub, agent client.Client, lease *coordinationv1.Lease) {
+	const owned, marked, held = "neither the finalizers nor the owners of its Lease", "labels and annotations of together at most 4096 bytes", "at most 253 bytes for the holder"
+	write := func(by client.Client, change func()) func(context.Context) error {
+		return func(ctx context.Context) error {
+			if err := h.Client.Get(ctx, client.ObjectKeyFromObject(lease), lease); err != nil {
+				return err
+			}
+			change()
+			return by.Update(ctx, lease)
+		}
+	}
+	for what, c := range map[string]struct {
+		change func()
+		why    string
+	}{
+		"finalizers": {func() { lease.Finalizers = []string{"example.com/keep"} }, owned},
+		"owners": {func() {
+			lease.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "none", UID: "none"}}
+		}, owned},
+		"labels":      {func() { lease.Labels = manyKeys(64, 63) }, marked},
+		"annotations": {func() { lease.Annotations = map[string]string{"long": strings.Repeat("x", 200_000)} }, marked},
+		"a holder":    {func() { lease.Spec.HolderIdentity = ptr.To(strings.Repeat("x", 1_000_000)) }, held},
+	} {
+		h.RefusedInTurn(t, what, write(agent, c.change), c.why)
+	}
+	// What somebody of the hub has written there stops no heartbeat.
+	if err := h.TryInTurn(t, write(h.Client, func() {
+		metav1.SetMetaDataAnnotation(&lease.ObjectMeta, "long", strings.Repeat("x", 5000))
+		lease.Spec.HolderIdentity = ptr.To(strings.Repeat("x", 300))
+	})); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.TryInTurn(t, write(agent, func() { lease.Spec.RenewTime = &metav1.MicroTime{Time: time.Unix(1, 0)} })); err != nil {
+		t.Errorf("the agent may not renew a Lease with an annotation of another: %v", err)
 	}
 }
 

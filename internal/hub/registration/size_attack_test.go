@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
@@ -316,9 +317,9 @@ func fillsItsConnection(t *testing.T, h *hub.RegistrationHub) {
 		status fleetv1alpha1.ClusterConnectionStatus
 		why    string
 	}{
-		"many resources":        {serves(100, 200, 5), "at most 10000 resources"},
-		"long names":            {serves(100, 60, 50), "at most 524288 bytes"},
-		"a group of a megabyte": {long, "at most 524288 bytes"},
+		"many resources":        {serves(100, 200, 5), "at most 5000 resources"},
+		"long names":            {serves(100, 40, 50), "at most 262144 bytes"},
+		"a group of a megabyte": {long, "at most 262144 bytes"},
 		"conditions":            {fleetv1alpha1.ClusterConnectionStatus{Conditions: says}, "64 conditions"},
 		"an identity":           {fleetv1alpha1.ClusterConnectionStatus{ID: strings.Repeat("x", 1000)}, "at most 256 bytes"},
 		"what nodes have":       {fleetv1alpha1.ClusterConnectionStatus{ResourceSummary: &fleetv1alpha1.ResourceSummary{Allocatable: room}}, "resourceSummary.allocatable"},
@@ -326,9 +327,31 @@ func fillsItsConnection(t *testing.T, h *hub.RegistrationHub) {
 	} {
 		hub.RefusedWith(t, "a report of "+what, report(c.status), c.why)
 	}
-	if err := report(serves(100, 100, 25)); err != nil {
+	if err := report(serves(100, 50, 25)); err != nil {
 		t.Errorf("a large cluster may not report what it serves: %v", err)
 	}
+	// The API server notes the names of all fields for each who applies them.
+	filled := fleetv1alpha1.ResourceList{}
+	for i := range 200 {
+		filled[fmt.Sprintf("example.com/%028d", i)] = resource.MustParse("1")
+	}
+	apply := func(manager string) error {
+		text, err := json.Marshal(map[string]any{
+			"apiVersion": fleetv1alpha1.GroupVersion.String(), "kind": "ClusterConnection", "metadata": map[string]any{"name": name},
+			"status": fleetv1alpha1.ClusterConnectionStatus{ResourceSummary: &fleetv1alpha1.ResourceSummary{
+				Capacity: filled, Allocatable: filled, Allocating: filled, Allocated: filled,
+			}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		connection := &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		return agent.Status().Patch(t.Context(), connection, client.RawPatch(types.ApplyPatchType, text), client.FieldOwner(manager), client.ForceOwnership)
+	}
+	if err := apply("one"); err != nil {
+		t.Errorf("an agent may not report as many resources as it may: %v", err)
+	}
+	hub.RefusedWith(t, "a report by another manager", apply("another"), "grow beyond 65536 bytes")
 }
 
 // redirectsToken has somebody who may write ClusterConnections, but read no Secret, have

@@ -146,17 +146,20 @@ func sizesOfCluster() []*admissionv1ac.ValidationApplyConfiguration {
 
 // sizesOfReport are the rules by which no agent makes its ClusterConnection so big that the
 // API server refuses what an administrator writes there, as sizesOfCluster do for its
-// ManagedCluster. They bound what an agent of ours reports at most.
+// ManagedCluster, or that those of many agents fill the memory of who knows all clusters.
+// They bound what an agent of ours reports at most: a large cluster serves 3,000 resources.
 func sizesOfReport(h Hub) []*admissionv1ac.ValidationApplyConfiguration {
 	const apis, names = "object.?status.?apiEnablements.orValue([])", "e.?resources.orValue([])"
+	const resourcesMax, namesBytesMax, summaryBytesMax = 5000, 256 << 10, 8 << 10
 	rule := func(message, expression string, arguments ...any) *admissionv1ac.ValidationApplyConfiguration {
 		return admissionv1ac.Validation().WithMessage(message).
 			WithExpression(fmt.Sprintf("!(%s) || ", isAgent(h)) + fmt.Sprintf(expression, arguments...))
 	}
 	rules := []*admissionv1ac.ValidationApplyConfiguration{
-		rule("an agent reports at most 10000 resources in apiEnablements", "%[1]s.map(e, %[2]s.size()).sum() <= 10000", apis, names),
-		rule("an agent reports names of together at most 524288 bytes in apiEnablements",
-			"%[1]s.map(e, %[2]s).sum() <= %[3]d", apis, bytesOf(names+".map(r, r.name + r.kind).join() + e.groupVersion"), 512<<10),
+		rule(fmt.Sprintf("an agent reports at most %d resources in apiEnablements", resourcesMax),
+			"%[1]s.map(e, %[2]s.size()).sum() <= %[3]d", apis, names, resourcesMax),
+		rule(fmt.Sprintf("an agent reports names of together at most %d bytes in apiEnablements", namesBytesMax),
+			"%[1]s.map(e, %[2]s).sum() <= %[3]d", apis, bytesOf(names+".map(r, r.name + r.kind).join() + e.groupVersion"), namesBytesMax),
 		rule("an agent reports at most 64 conditions of together at most 65536 bytes",
 			"%[1]s.size() <= 64 && %[1]s.map(e, %[2]s).sum() <= %[3]d",
 			"object.?status.?conditions.orValue([])", bytesOf("e.type", "e.reason", "e.message"), 64<<10),
@@ -164,9 +167,9 @@ func sizesOfReport(h Hub) []*admissionv1ac.ValidationApplyConfiguration {
 			"object.?status.?id.orValue('').size() <= 256 && object.?status.?kubernetesVersion.orValue('').size() <= 256"),
 	}
 	for _, list := range []string{"capacity", "allocatable", "allocating", "allocated"} {
-		rules = append(rules, rule("an agent reports at most 256 resources in status.resourceSummary."+list+" with names of together at most 40960 bytes",
+		rules = append(rules, rule(fmt.Sprintf("an agent reports at most 256 resources in status.resourceSummary.%s with names of together at most %d bytes", list, summaryBytesMax),
 			"%[1]s.size() <= 256 && %[1]s.map(e, %[2]s).sum() <= %[3]d",
-			"object.?status.?resourceSummary.?"+list+".orValue({})", bytesOf("e"), 40<<10))
+			"object.?status.?resourceSummary.?"+list+".orValue({})", bytesOf("e"), summaryBytesMax))
 	}
 	return rules
 }
@@ -272,8 +275,10 @@ func WorkGuard(h Hub) []render.Object {
 const (
 	// FieldsGuardName is the name of the guard of managed fields and of its binding.
 	FieldsGuardName = "capstan-guard-managedfields"
-	// fieldsBytesMax is up to how many bytes agents may have metadata.managedFields grow.
-	fieldsBytesMax = 256 << 10
+	// fieldsBytesMax is up to how many bytes agents may have metadata.managedFields grow,
+	// connectionFieldsBytesMax that of a ClusterConnection, and leaseFieldsBytesMax that of a
+	// Lease, which have few fields of their own.
+	fieldsBytesMax, connectionFieldsBytesMax, leaseFieldsBytesMax = 256 << 10, 64 << 10, 8 << 10
 	// fieldsDepthMax is how deep the names of fields are nested that are measured. Those of
 	// what agents write are not deeper; any that are count as too many bytes.
 	fieldsDepthMax = 10
@@ -281,8 +286,8 @@ const (
 
 // FieldsGuard returns the admission policy that bounds what API servers do not: whoever may
 // update an object may write what looks like names of fields to metadata.managedFields, and
-// any text to generateName, so that nothing else fits. It also keeps agents from finalizers
-// and owners of their Leases, by which these would outlive their clusters, or end with others.
+// any text to generateName, so that nothing else fits. The others have guards of their own
+// besides; of Leases, it also bounds the rest.
 func FieldsGuard(h Hub) []render.Object {
 	return render.AdmissionPolicy(h.resourceMeta(FieldsGuardName).InNamespace(""), admissionv1ac.ValidatingAdmissionPolicySpec().
 		WithMatchConstraints(admissionv1ac.MatchResources().WithResourceRules(
@@ -294,18 +299,42 @@ func FieldsGuard(h Hub) []render.Object {
 		WithMatchConditions(agentRequests(h)).
 		WithVariables(
 			admissionv1ac.Variable().WithName("is").WithExpression(bytesOfFields("object")),
-			admissionv1ac.Variable().WithName("was").WithExpression(bytesOfFields("oldObject"))).
+			admissionv1ac.Variable().WithName("was").WithExpression(bytesOfFields("oldObject")),
+			admissionv1ac.Variable().WithName("max").WithExpression(fmt.Sprintf(
+				"request.resource.resource == 'leases' ? %d : request.resource.resource == 'clusterconnections' ? %d : %d",
+				leaseFieldsBytesMax, connectionFieldsBytesMax, fieldsBytesMax))).
 		WithValidations(
 			admissionv1ac.Validation().
-				WithExpression(fmt.Sprintf("variables.is <= %d || variables.is <= variables.was", fieldsBytesMax)).
-				WithMessage(fmt.Sprintf("the agent of a cluster may not have metadata.managedFields grow beyond %d bytes", fieldsBytesMax)),
+				WithExpression("variables.is <= variables.max || variables.is <= variables.was").
+				WithMessageExpression("'the agent of a cluster may not have metadata.managedFields grow beyond ' + string(variables.max) + ' bytes'"),
 			admissionv1ac.Validation().WithReason("Forbidden").WithExpression(fieldUnchanged("metadata.?generateName", "''")).
-				WithMessage("the agent of a cluster may not change metadata.generateName"),
-			// Those of the others have guards of their own.
-			admissionv1ac.Validation().WithReason("Forbidden").
-				WithExpression(fmt.Sprintf("request.resource.group != '%s' || %s && %s", coordinationv1.GroupName,
-					fieldUnchanged("metadata.?finalizers", "[]"), fieldUnchanged("metadata.?ownerReferences", "[]"))).
-				WithMessage("the agent of a cluster may change neither the finalizers nor the owners of its Lease")))
+				WithMessage("the agent of a cluster may not change metadata.generateName")).
+		WithValidations(rulesOfLease()...))
+}
+
+// rulesOfLease are the rules by which no agent makes its Lease outlive its cluster, or end with
+// something else, or larger than one is that tells when an agent was heard of.
+func rulesOfLease() []*admissionv1ac.ValidationApplyConfiguration {
+	const marksBytesMax, holderBytesMax = 4 << 10, 253
+	rule := func(message, expression string) *admissionv1ac.ValidationApplyConfiguration {
+		return admissionv1ac.Validation().WithReason("Forbidden").WithMessage(message).
+			WithExpression(fmt.Sprintf("request.resource.group != '%s' || %s", coordinationv1.GroupName, expression))
+	}
+	// What others wrote may stay.
+	atMost := func(bytes string, most int, unchanged ...string) string {
+		return fmt.Sprintf("%s <= %d || %s", bytes, most, strings.Join(unchanged, " && "))
+	}
+	const holder, preferred = "spec.?holderIdentity", "spec.?preferredHolder"
+	return []*admissionv1ac.ValidationApplyConfiguration{
+		rule("the agent of a cluster may change neither the finalizers nor the owners of its Lease",
+			fieldUnchanged("metadata.?finalizers", "[]")+" && "+fieldUnchanged("metadata.?ownerReferences", "[]")),
+		rule(fmt.Sprintf("the agent of a cluster may set labels and annotations of together at most %d bytes on its Lease", marksBytesMax),
+			atMost(bytesOfMap("labels")+" + "+bytesOfMap("annotations"), marksBytesMax,
+				fieldUnchanged("metadata.?labels", "{}"), fieldUnchanged("metadata.?annotations", "{}"))),
+		rule(fmt.Sprintf("the agent of a cluster may set at most %d bytes for the holder of its Lease", holderBytesMax),
+			atMost(bytesOf("object.?"+holder+".orValue('')", "object.?"+preferred+".orValue('')"), holderBytesMax,
+				fieldUnchanged(holder, "''"), fieldUnchanged(preferred, "''"))),
+	}
 }
 
 // bytesOfFields is CEL for about how many bytes metadata.managedFields of an object takes.
