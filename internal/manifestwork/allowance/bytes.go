@@ -22,6 +22,9 @@ const (
 	// overheadBytes is what a work takes besides what its author decides: names, labels, who
 	// wrote which field.
 	overheadBytes = 2 << 10
+	// freeBytes is how long the stamps on the manifests of a work may be that count for nothing: those that
+	// the hub gives an object without labels have about half of it.
+	freeBytes = 2 << 10
 	// bytesMax is more than etcd takes of one object: no work counts for more.
 	bytesMax = 4 << 20
 )
@@ -55,59 +58,79 @@ func AnnotateSlimWork(of, kept *workv1.ManifestWork) {
 
 // WorkBytes returns how many bytes a work takes on the hub by what the user has sent, the same
 // however it was written, and for what a cache keeps of it with AnnotationBytes. What its member
-// reports is not counted: it is not the user's.
+// reports, and writes into it, is not counted: it is not the user's. Without that, etcd has 4 KiB more of it
+// at most.
 func WorkBytes(work *workv1.ManifestWork) int64 {
 	if len(work.Spec.Workload.Manifests) == 0 {
 		if counted, err := strconv.ParseInt(work.Annotations[AnnotationBytes], 10, 64); err == nil {
 			return max(overheadBytes, min(counted, bytesMax)) // an agent may write the annotation, too
 		}
 	}
-	sum := int64(overheadBytes)
-	stamped := isOfBinding(work)
+	sum := int64(overheadBytes) + metadataBytes(work)
+	stamped, stamps := isOfBinding(work), int64(0)
 	for _, manifest := range work.Spec.Workload.Manifests {
-		sum += canonicalBytes(manifest.Raw, stamped)
+		own, added := canonicalBytes(manifest.Raw, stamped)
+		sum += own
+		stamps += added
 	}
-	for _, key := range []string{policyv1alpha1.AnnotationAppliedOverrides, policyv1alpha1.AnnotationAppliedClusterOverrides} {
-		sum += int64(len(work.Annotations[key]))
-	}
+	sum += max(0, stamps-freeBytes)
 	if !stamped {
 		sum += configBytes(work.Spec) // of a binding the hub writes it, and API servers add defaults
 	}
 	return min(sum, bytesMax)
 }
 
-// configBytes returns how long all is that a work has besides its manifests.
-func configBytes(spec workv1.ManifestWorkSpec) int64 {
-	spec.Workload = workv1.ManifestsTemplate{}
-	text, err := json.Marshal(spec)
+// metadataBytes returns what counts of the annotations of a work: those that the hub makes of texts of users. Of
+// the one that is copied from a ManifestWorkReplicaSet, as much is free as any needs.
+func metadataBytes(work *workv1.ManifestWork) (sum int64) {
+	for key, free := range map[string]int64{
+		policyv1alpha1.AnnotationAppliedOverrides: 0, policyv1alpha1.AnnotationAppliedClusterOverrides: 0, workv1.AnnotationReportHealth: freeBytes,
+	} {
+		if value := work.Annotations[key]; value != "" {
+			sum += max(0, encodedBytes(value)-free)
+		}
+	}
+	return sum
+}
+
+// encodedBytes returns how long a value is in etcd, which has characters such as quotes escaped.
+func encodedBytes(value any) int64 {
+	text, err := json.Marshal(value)
 	if err != nil {
 		return bytesMax // nobody stores what has no JSON
 	}
 	return int64(len(text))
 }
 
-// canonicalBytes returns the length of a manifest, the same however it was written; without stamps
-// if the hub has put them there.
-func canonicalBytes(raw []byte, stamped bool) int64 {
+// configBytes returns how long all is that a work has besides its manifests.
+func configBytes(spec workv1.ManifestWorkSpec) int64 {
+	spec.Workload = workv1.ManifestsTemplate{}
+	return encodedBytes(spec)
+}
+
+// canonicalBytes returns the length of a manifest, the same however it was written; and that of its stamps,
+// which it is without, if the hub has put them there.
+func canonicalBytes(raw []byte, stamped bool) (own, stamps int64) {
 	content := map[string]any{}
 	if err := json.Unmarshal(raw, &content); err != nil {
-		return int64(len(raw)) // somebody else wrote it
+		return int64(len(raw)), 0 // somebody else wrote it
 	}
 	if stamped {
-		removeStamps(content)
+		stamps = encodedBytes(takeStamps(content))
 	}
 	canonical, err := json.Marshal(content)
 	if err != nil {
-		return int64(len(raw))
+		return int64(len(raw)), stamps
 	}
-	return int64(len(canonical))
+	return int64(len(canonical)), stamps
 }
 
-// removeStamps takes off an object the labels and annotations that the hub gives the objects of
-// bindings, whatever their templates have under these keys: they are a part of overheadBytes, and
-// lists of keys that count. If they counted, all works would grow with a version of Capstan that has
-// one more, and those of a namespace that is full could not be changed any more.
-func removeStamps(object map[string]any) {
+// takeStamps takes off an object the labels and annotations that the hub gives the objects of bindings,
+// and returns them. If they counted as all else, all works would grow with a version of Capstan that has
+// one more, and those of a namespace that is full could not be changed any more. Some are lists of the keys
+// that the template has.
+func takeStamps(object map[string]any) map[string]any {
+	taken := map[string]any{}
 	metadata, _ := object["metadata"].(map[string]any)
 	for field, keys := range map[string][]string{
 		"labels": {workv1alpha2.LabelManaged, workv1alpha2.LabelWorkID, workv1alpha2.LabelResourceBindingID, workv1alpha2.LabelClusterResourceBindingID},
@@ -119,12 +142,16 @@ func removeStamps(object map[string]any) {
 	} {
 		values, _ := metadata[field].(map[string]any)
 		for _, key := range keys {
-			delete(values, key)
+			if value, has := values[key]; has {
+				taken[key] = value
+				delete(values, key)
+			}
 		}
 		if len(values) == 0 {
 			delete(metadata, field)
 		}
 	}
+	return taken
 }
 
 // CanonicalManifest returns a manifest as it is encoded, the same however it was written.

@@ -132,3 +132,19 @@ func TestAnAdministratorHasALimitOfHisOwn(t *testing.T) {
 		}
 	}
 }
+
+// TestMetadataOfWorksCounts has texts of a tenant in the annotations of works, and others in what agents may have
+// written there.
+func TestMetadataOfWorksCounts(t *testing.T) {
+	const long = 200 << 10
+	plain := WorkBytes(&workv1.ManifestWork{})
+	for text, most := range map[string]int64{"": 0, "true": 0, strings.Repeat("a", 1024): 0, strings.Repeat("a", long): long, strings.Repeat("<", long): 6 * long} {
+		if more := WorkBytes(&workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{workv1.AnnotationReportHealth: text}}}) - plain; more < most-freeBytes || more > most {
+			t.Errorf("%d characters of a replica set count as %d bytes, want about %d", len(text), more, most)
+		}
+		agents := metav1.ObjectMeta{Annotations: map[string]string{"any": text}, Labels: map[string]string{"any": text}}
+		if more := WorkBytes(&workv1.ManifestWork{ObjectMeta: agents}) - plain; more != 0 {
+			t.Errorf("%d characters of an agent count as %d bytes", len(text), more)
+		}
+	}
+}

@@ -227,7 +227,7 @@ func (e foreignError) Error() string {
 // generation, remains as it is.
 func (c *WorkReplicaSetController) labelWork(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, w workWrite, target *workv1.ManifestWork) error {
 	var health any // null removes it
-	if value, ok := set.Annotations[workv1.AnnotationReportHealth]; ok {
+	if value, ok := copiedHealth(set); ok {
 		health = value
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{

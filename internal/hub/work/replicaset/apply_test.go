@@ -6,14 +6,18 @@ package replicaset
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
 	"github.com/capstan-io/capstan/internal/manifestwork/allowance"
 )
@@ -55,5 +59,32 @@ func TestLabelsOfWorksWaitForTheirTurn(t *testing.T) {
 	work := workOf("c000", "p", "template")
 	if now, late, err := c.limitPlan(t.Context(), set, rolloutPlan{Writes: []workWrite{{Cluster: "c000", Work: work, Meta: true}}}, megabyte); err != nil || late.AnyHeld() || len(now.Writes) != 1 {
 		t.Errorf("an hour later %d works are written, held back is %v: %v", len(now.Writes), late.Clusters, err)
+	}
+}
+
+// TestWorksGetLittleOfAnAnnotation has a long text as the annotation of a replica set that its works have, too:
+// once for each cluster, and in etcd each character in six bytes.
+func TestWorksGetLittleOfAnAnnotation(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := workv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	set := &workv1alpha1.ManifestWorkReplicaSet{}
+	set.Namespace, set.Name = "shop", "web"
+	set.Annotations = map[string]string{workv1.AnnotationReportHealth: strings.Repeat("<", 240<<10)}
+	made := newWork(set, "c1", "p")
+	if is := made.Annotations[workv1.AnnotationReportHealth]; len(is) != annotationMax {
+		t.Errorf("a work is made with %d bytes of it", len(is))
+	}
+	present := newWork(&workv1alpha1.ManifestWorkReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}, "c1", "p")
+	c := NewWorkReplicaSetController(WorkReplicaSetDeps{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(present).Build()})
+	if err := c.labelWork(t.Context(), set, workWrite{Cluster: "c1", Placement: "p", Work: present, Meta: true}, workReference(present)); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(present), present); err != nil {
+		t.Fatal(err)
+	}
+	if is := present.Annotations[workv1.AnnotationReportHealth]; len(is) != annotationMax {
+		t.Errorf("a work has %d bytes of it afterwards", len(is))
 	}
 }

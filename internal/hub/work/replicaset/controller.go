@@ -149,10 +149,11 @@ func (c *WorkReplicaSetController) addFinalizer(ctx context.Context, set *workv1
 // gatherFacts reads what the plan is made of.
 func (c *WorkReplicaSetController) gatherFacts(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet) (planFacts, error) {
 	f := planFacts{
-		Template: workSpecHash(&set.Spec.ManifestWorkTemplate), Health: truncateText(set.Annotations[workv1.AnnotationReportHealth], annotationMax),
+		Template:  workSpecHash(&set.Spec.ManifestWorkTemplate),
 		Bytes:     allowance.WorkBytes(newWork(set, "", "")), // which is the same for all
 		Namespace: set.Namespace, Now: c.Clock.Now(), Joined: map[string]bool{}, Foreign: map[string]bool{},
 	}
+	f.Health, _ = copiedHealth(set)
 	key := client.ObjectKeyFromObject(set)
 	f.Seen, f.Turns = c.seen.statesWithTemplate(key, f.Template), c.seen.turnsWithTemplate(key, f.Template)
 	var err error

@@ -181,8 +181,15 @@ func newWork(set *workv1alpha1.ManifestWorkReplicaSet, cluster, placement string
 		},
 		Spec: *set.Spec.ManifestWorkTemplate.DeepCopy(),
 	}
-	if health, ok := set.Annotations[workv1.AnnotationReportHealth]; ok {
+	if health, ok := copiedHealth(set); ok {
 		work.Annotations = map[string]string{workv1.AnnotationReportHealth: health}
 	}
 	return work
+}
+
+// copiedHealth returns what the works of a replica set get of its annotation AnnotationReportHealth, if it has
+// one: as much as is compared, as each work has it once more.
+func copiedHealth(set *workv1alpha1.ManifestWorkReplicaSet) (string, bool) {
+	health, ok := set.Annotations[workv1.AnnotationReportHealth]
+	return truncateText(health, annotationMax), ok
 }
