@@ -87,6 +87,7 @@ type MandatoryDecisionGroups struct {
 	// mandatoryDecisionGroups are decision groups that are changed first, one after
 	// the other. None of their members may fail. Default: none.
 	// +optional
+	// +kubebuilder:validation:MaxItems=1024
 	MandatoryDecisionGroups []MandatoryDecisionGroup `json:"mandatoryDecisionGroups,omitempty"`
 }
 

@@ -46,6 +46,7 @@ type ManifestWorkReplicaSetSpec struct {
 	// several of them choose belongs to the first and gets one ManifestWork.
 	// +kubebuilder:validation:Required
 	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
 	// +required
 	PlacementRefs []LocalPlacementReference `json:"placementRefs"`
 

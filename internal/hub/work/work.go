@@ -81,10 +81,11 @@ func NewWorkCacheOptions() cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&workv1.ManifestWork{}:      {Transform: slimWork},
-			&corev1.Namespace{}:         {Transform: slimNamespace},
-			&clusterv1.ManagedCluster{}: {Transform: slimCluster},
-			&clusterv1beta1.Placement{}: {Transform: slimPlacement},
+			&workv1.ManifestWork{}:                 {Transform: slimWork},
+			&workv1alpha1.ManifestWorkReplicaSet{}: {Transform: slimReplicaSet},
+			&corev1.Namespace{}:                    {Transform: slimNamespace},
+			&clusterv1.ManagedCluster{}:            {Transform: slimCluster},
+			&clusterv1beta1.Placement{}:            {Transform: slimPlacement},
 		},
 	}
 }
@@ -128,6 +129,14 @@ func slimPlacement(object any) (any, error) {
 	if placement, ok := object.(*clusterv1beta1.Placement); ok {
 		placement.ManagedFields = nil
 		placement.Spec = clusterv1beta1.PlacementSpec{}
+	}
+	return object, nil
+}
+
+// slimReplicaSet keeps no more of a replica set than it may have.
+func slimReplicaSet(object any) (any, error) {
+	if set, ok := object.(*workv1alpha1.ManifestWorkReplicaSet); ok {
+		replicaset.SlimReplicaSet(set)
 	}
 	return object, nil
 }

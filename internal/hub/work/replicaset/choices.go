@@ -48,7 +48,7 @@ func (c *WorkReplicaSetController) readChoices(ctx context.Context, set *workv1a
 		chosen := choice{Placement: ref.Name}
 		chosen.Strategy, chosen.Problems = rollout.ParseStrategy(ref.RolloutStrategy, field.NewPath("spec", "placementRefs").Index(i).Child("rolloutStrategy"))
 		placement := &clusterv1beta1.Placement{}
-		if err := c.Client.Get(ctx, key, placement); apierrors.IsNotFound(err) {
+		if err := c.Client.Get(ctx, key, placement, client.UnsafeDisableDeepCopy); apierrors.IsNotFound(err) {
 			chosen.Missing = true
 		} else if err != nil {
 			return nil, fmt.Errorf("reading Placement %q: %w", key, err)

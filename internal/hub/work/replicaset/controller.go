@@ -85,8 +85,8 @@ func (c *WorkReplicaSetController) Reconcile(ctx context.Context, req ctrl.Reque
 		again, err := c.cleanUp(ctx, set)
 		return ctrl.Result{RequeueAfter: again}, err
 	}
-	if problems := validation.IsValidLabelValue(ownerLabel(req.NamespacedName)); len(problems) > 0 {
-		return ctrl.Result{}, c.writeReplicaSetStatus(ctx, set, invalidNameStatus(req.NamespacedName, problems))
+	if invalid, is := invalidStatus(set); is {
+		return ctrl.Result{}, c.writeReplicaSetStatus(ctx, set, invalid)
 	}
 	if err := c.addFinalizer(ctx, set); err != nil {
 		return ctrl.Result{}, err
@@ -119,6 +119,18 @@ func (c *WorkReplicaSetController) Reconcile(ctx context.Context, req ctrl.Reque
 		return ctrl.Result{RequeueAfter: time.Millisecond}, nil
 	}
 	return ctrl.Result{RequeueAfter: p.requeueAfter(f)}, nil
+}
+
+// invalidStatus returns the status of a replica set with a mistake for which nothing is done about it.
+func invalidStatus(set *workv1alpha1.ManifestWorkReplicaSet) (replicaSetStatus, bool) {
+	key := client.ObjectKeyFromObject(set)
+	if problems := validation.IsValidLabelValue(ownerLabel(key)); len(problems) > 0 {
+		return invalidNameStatus(key, problems), true
+	}
+	if problems := boundProblems(set); len(problems) > 0 {
+		return boundsStatus(problems), true
+	}
+	return replicaSetStatus{}, false
 }
 
 // shorterWait returns the shorter of two waits; 0 is none.
