@@ -32,7 +32,7 @@ const Retry = 50 * time.Millisecond
 func RequeueConflicts[T comparable](r reconcile.TypedReconciler[T]) reconcile.TypedReconciler[T] {
 	return reconcile.TypedFunc[T](func(ctx context.Context, req T) (ctrl.Result, error) {
 		result, err := r.Reconcile(ctx, req)
-		after, quiet := retryAfter(err)
+		after, quiet := RetryAfter(err)
 		switch {
 		case quiet:
 			return ctrl.Result{RequeueAfter: after}, nil
@@ -44,16 +44,16 @@ func RequeueConflicts[T comparable](r reconcile.TypedReconciler[T]) reconcile.Ty
 	})
 }
 
-// retryAfter tells when to look again, and whether all errors in a tree are conflicts or
+// RetryAfter tells when to look again, and whether all errors in a tree are conflicts or
 // writes that are held back.
-func retryAfter(err error) (time.Duration, bool) {
+func RetryAfter(err error) (time.Duration, bool) {
 	switch wrapped := err.(type) { //nolint:errorlint // the tree itself is walked
 	case *selfconflict.HeldError:
 		return max(wrapped.After, Retry), true
 	case interface{ Unwrap() []error }:
 		after := time.Duration(0)
 		for _, each := range wrapped.Unwrap() {
-			one, quiet := retryAfter(each)
+			one, quiet := RetryAfter(each)
 			if !quiet {
 				return 0, false
 			}
@@ -61,7 +61,7 @@ func retryAfter(err error) (time.Duration, bool) {
 		}
 		return after, true
 	case interface{ Unwrap() error }:
-		return retryAfter(wrapped.Unwrap())
+		return RetryAfter(wrapped.Unwrap())
 	}
 	return Retry, err != nil && apierrors.IsConflict(err)
 }

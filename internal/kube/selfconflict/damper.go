@@ -11,6 +11,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
+
+	"github.com/capstan-io/capstan/internal/kube/pace"
 )
 
 const (
@@ -80,6 +82,9 @@ type Damper struct {
 	limits Limits
 	clock  clock.WithTicker
 
+	// spaces are what was written in namespaces.
+	spaces *pace.SpaceMeter[writerSpace]
+
 	mu     sync.Mutex
 	parts  map[objectPart]*writes
 	tidied time.Time
@@ -88,7 +93,7 @@ type Damper struct {
 // NewDamper returns a damper without a past.
 func NewDamper(limits Limits, clk clock.WithTicker) *Damper {
 	limits.Writes, limits.Window = cmp.Or(limits.Writes, WritesDefault), cmp.Or(limits.Window, WindowDefault)
-	return &Damper{limits: limits, clock: clk, parts: map[objectPart]*writes{}, tidied: clk.Now()}
+	return &Damper{limits: limits, clock: clk, spaces: pace.NewSpaceMeter[writerSpace](), parts: map[objectPart]*writes{}, tidied: clk.Now()}
 }
 
 // HeldConflicts returns the objects whose writes are held back for longer than a window, in

@@ -11,6 +11,10 @@
 // when it says; package conflict does that for reconcilers. Conditions show it
 // ([Damper.SetupReporter]).
 //
+// An object that is large costs etcd all of its bytes with each write, and somebody who has
+// many of them need not have one written often. So what is written in a namespace is spaced
+// by its bytes, too, for all objects together.
+//
 // The package does not know who is right, and keeps nobody from writing: it makes what
 // never ends cheap. Agents do the same with the objects of a member (package apply).
 package selfconflict

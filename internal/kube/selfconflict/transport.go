@@ -15,9 +15,11 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// HeldError says that an object was written too often to be written now.
+// HeldError says that an object was written too often to be written now, or too much in its namespace.
 type HeldError struct {
 	Object WrittenObject
+	// Space says that it is for what else was written in the namespace.
+	Space bool
 	// After is when the next write passes, from when the error was made.
 	After time.Duration
 }
@@ -25,11 +27,14 @@ type HeldError struct {
 // Error is what users see of it. It is the same each time: conditions may have it, which
 // would be written anew for each wait.
 func (e *HeldError) Error() string {
+	if e.Space {
+		return fmt.Sprintf("so many bytes were written in namespace %s that %s has to wait: its large objects are written less often", e.Object.Namespace, e.Object)
+	}
 	return fmt.Sprintf("%s was written so often that the next write has to wait: something keeps reverting what is written", e.Object)
 }
 
 // DampWrites returns the configuration with the writes of all its clients counted, and held
-// back when there are too many. Leases and Events are written as often as their authors
+// back when there are too many, or too many bytes in a namespace. Leases and Events are written as often as their authors
 // like.
 func (d *Damper) DampWrites(config *rest.Config) (*rest.Config, error) {
 	server, _, err := rest.DefaultServerUrlFor(config)
@@ -58,31 +63,58 @@ type undampedWrites struct{}
 
 // RoundTrip implements http.RoundTripper.
 func (t *dampedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	if written, is := t.parseWrite(r); is && r.Context().Value(undampedWrites{}) == nil {
-		if wait := t.damper.admitWrite(written); wait > 0 {
-			if r.Body != nil {
-				_ = r.Body.Close() // its reader is in memory
-			}
-			return nil, &HeldError{Object: written.WrittenObject, After: wait}
+	written, is := t.parseWrite(r)
+	if !is || r.Context().Value(undampedWrites{}) != nil {
+		return t.next.RoundTrip(r) //nolint:wrapcheck // it is the error of the request itself
+	}
+	if held := t.damper.holdRequest(r, written); held != nil {
+		if r.Body != nil {
+			_ = r.Body.Close() // its reader is in memory
+		}
+		return nil, held
+	}
+	response, err := t.next.RoundTrip(r)
+	if err == nil {
+		t.damper.countAnswer(r, written, response)
+	}
+	return response, err //nolint:wrapcheck // likewise
+}
+
+// holdRequest returns why a request has to wait; nil lets it pass, and counts it. What is created cannot
+// be written twice.
+func (d *Damper) holdRequest(r *http.Request, written objectPart) error {
+	if space, is := spaceOf(r, written); is && r.Method != http.MethodDelete { // nothing keeps what goes
+		if wait := d.spaces.WaitBeforeWrite(space, d.clock.Now()); wait > 0 {
+			return &HeldError{Object: written.WrittenObject, Space: true, After: wait}
 		}
 	}
-	return t.next.RoundTrip(r) //nolint:wrapcheck // it is the error of the request itself
+	if r.Method == http.MethodPost {
+		return nil
+	}
+	if wait := d.admitWrite(written); wait > 0 {
+		return &HeldError{Object: written.WrittenObject, After: wait}
+	}
+	return nil
 }
 
 // WrappedRoundTripper implements net.RoundTripperWrapper, by which clients find the
 // transport that connects.
 func (t *dampedTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
-// parseWrite returns which object a request writes, if it does. Objects without a name yet
-// cannot be written twice.
+// parseWrite returns which object a request writes, if it does; without a name if it creates one.
 func (t *dampedTransport) parseWrite(r *http.Request) (objectPart, bool) {
-	if r.Method != http.MethodPut && r.Method != http.MethodPatch && r.Method != http.MethodDelete || r.URL.Query().Has("dryRun") {
+	switch r.Method {
+	case http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
+	default:
+		return objectPart{}, false
+	}
+	if r.URL.Query().Has("dryRun") {
 		return objectPart{}, false
 	}
 	location := *r.URL
 	location.Path = strings.TrimPrefix(location.Path, t.prefix)
 	info, err := t.paths.NewRequestInfo(&http.Request{Method: r.Method, URL: &location})
-	if err != nil || !info.IsResourceRequest || info.Name == "" || info.Resource == "leases" || info.Resource == "events" {
+	if err != nil || !info.IsResourceRequest || info.Resource == "leases" || info.Resource == "events" || info.Name == "" && r.Method != http.MethodPost {
 		return objectPart{}, false // the API server says what is wrong with it
 	}
 	object := WrittenObject{GroupResource: schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}, Namespace: info.Namespace, Name: info.Name}

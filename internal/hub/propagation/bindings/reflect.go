@@ -17,6 +17,7 @@ import (
 
 	"github.com/capstan-io/capstan/internal/hub/propagation/sum"
 	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/kube/conflict"
 )
 
 // refusalMax is how many bytes of the API server's reason a refusal has.
@@ -58,6 +59,9 @@ func (p *bindingPass) reflectStatus(ctx context.Context) reflectResult {
 	refused, err := p.setStatus(ctx, change)
 	if err == nil && refused == nil {
 		return reflectResult{}
+	}
+	if later, waits := conflict.RetryAfter(err); waits && refused == nil {
+		return reflectResult{again: later}
 	}
 	c.Events.Eventf(object, nil, corev1.EventTypeWarning, "AggregateStatusFailed", action, "%v", errors.Join(refused, err))
 	return reflectResult{refusal: refusalMessage(refused), failed: err}

@@ -13,6 +13,7 @@ import (
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
+	"github.com/capstan-io/capstan/internal/kube/conflict"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 	"github.com/capstan-io/capstan/internal/propagation/selector"
 )
@@ -39,8 +40,9 @@ func (c *DetectionController) preemptedPolicy(
 // recordPreemption says on an object which policy has taken it over from which, or
 // that it could not. What another writer has come in between of is tried again.
 func (d DetectionDeps) recordPreemption(template *metav1.PartialObjectMetadata, from, by policyv1alpha1.Policy, err error) {
+	_, waits := conflict.RetryAfter(err)
 	switch {
-	case from == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err):
+	case from == nil || waits || apierrors.IsNotFound(err):
 	case err != nil:
 		d.recordEvent(template, corev1.EventTypeWarning, reasonPreemptPolicyFailed, "%s could not take it over from %s: %v", policyDisplayName(by), policyDisplayName(from), err)
 	default:

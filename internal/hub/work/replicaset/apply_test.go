@@ -4,6 +4,8 @@
 package replicaset
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -14,11 +16,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
+	"github.com/capstan-io/capstan/internal/kube/selfconflict"
 	"github.com/capstan-io/capstan/internal/manifestwork/allowance"
 )
 
@@ -86,5 +92,33 @@ func TestWorksGetLittleOfAnAnnotation(t *testing.T) {
 	}
 	if is := present.Annotations[workv1.AnnotationReportHealth]; len(is) != annotationMax {
 		t.Errorf("a work has %d bytes of it afterwards", len(is))
+	}
+}
+
+// TestAStatusThatWaitsHoldsUpNoWorks has the status of a replica set wait, as so much was written in its namespace.
+func TestAStatusThatWaitsHoldsUpNoWorks(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(scheme), workv1.AddToScheme(scheme), workv1alpha1.AddToScheme(scheme), clusterv1beta1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	set := &workv1alpha1.ManifestWorkReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+	set.Spec.PlacementRefs = []workv1alpha1.LocalPlacementReference{{Name: "p"}}
+	chosen := &clusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "p-decision-1", Labels: map[string]string{clusterv1beta1.LabelPlacement: "p"}}}
+	chosen.Status.Decisions = []clusterv1beta1.ClusterDecision{{ClusterName: "absent"}}
+	for after, want := range map[time.Duration]time.Duration{10 * time.Minute: blockedAgain, time.Second: time.Second} {
+		hub := fake.NewClientBuilder().WithScheme(scheme).WithIndex(&workv1.ManifestWork{}, indexOwner, indexByLabel(workv1.LabelManifestWorkReplicaSet)).
+			WithIndex(&clusterv1beta1.PlacementDecision{}, indexPlacement, indexByLabel(clusterv1beta1.LabelPlacement)).
+			WithObjects(set.DeepCopy(), chosen.DeepCopy(), &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "p"}}).
+			WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+				return fmt.Errorf("writing: %w", &selfconflict.HeldError{Space: true, After: after})
+			}}).Build()
+		clock := clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0))
+		c := NewWorkReplicaSetController(WorkReplicaSetDeps{
+			Client: hub, Clock: clock, Allowance: allowance.NewAllowance(clock, allowance.DefaultShared, 1), Counted: func() bool { return true },
+		})
+		got, err := c.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(set)})
+		if err != nil || got.RequeueAfter != want {
+			t.Errorf("its works are looked at again after %s, want %s: %v", got.RequeueAfter, want, err)
+		}
 	}
 }

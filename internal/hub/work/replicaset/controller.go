@@ -4,6 +4,7 @@
 package replicaset
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,7 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
 	"github.com/capstan-io/capstan/internal/kube/conditions"
+	"github.com/capstan-io/capstan/internal/kube/conflict"
 	"github.com/capstan-io/capstan/internal/kube/events"
 	"github.com/capstan-io/capstan/internal/manifestwork/allowance"
 )
@@ -107,18 +109,20 @@ func (c *WorkReplicaSetController) Reconcile(ctx context.Context, req ctrl.Reque
 	}
 	c.seen.giveTurns(req.NamespacedName, now.Writes)
 	failed := c.applyPlan(ctx, set, now)
-	if err := c.writeReplicaSetStatus(ctx, set, summarizeStatus(f, p, planOutcome{Failed: errors.Join(f.blockedError(), failed), Held: held})); err != nil {
+	told := c.writeReplicaSetStatus(ctx, set, summarizeStatus(f, p, planOutcome{Failed: errors.Join(f.blockedError(), failed), Held: held}))
+	again := p.requeueAfter(f)
+	if held.AnyHeld() {
+		again = shorterWait(held.Again, again)
+	} else if !all {
+		again = time.Millisecond
+	}
+	if later, waits := conflict.RetryAfter(told); waits { // it holds up no works
+		told, again = nil, shorterWait(later, again)
+	}
+	if err := cmp.Or(told, failed); err != nil {
 		return ctrl.Result{}, err
 	}
-	switch {
-	case failed != nil:
-		return ctrl.Result{}, failed
-	case held.AnyHeld():
-		return ctrl.Result{RequeueAfter: shorterWait(held.Again, p.requeueAfter(f))}, nil
-	case !all:
-		return ctrl.Result{RequeueAfter: time.Millisecond}, nil
-	}
-	return ctrl.Result{RequeueAfter: p.requeueAfter(f)}, nil
+	return ctrl.Result{RequeueAfter: again}, nil
 }
 
 // invalidStatus returns the status of a replica set with a mistake for which nothing is done about it.

@@ -1,0 +1,68 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package selfconflict
+
+import (
+	"context"
+	"io"
+	"net/http"
+)
+
+// writerSpace is who pays for what is written in a namespace.
+type writerSpace struct {
+	namespace string
+	apart     bool
+}
+
+// spaceApartKey is that of what WithSpaceApart says.
+type spaceApartKey struct{}
+
+// WithSpaceApart returns a context whose writes in a namespace are an administrator's: they do not wait for
+// what the users of the namespace have written, and these do not wait for them.
+func WithSpaceApart(ctx context.Context) context.Context {
+	return context.WithValue(ctx, spaceApartKey{}, true)
+}
+
+// spaceOf returns who pays for a request. Nobody does for what is in no namespace, and for works and bindings,
+// which have meters of their own.
+func spaceOf(r *http.Request, written objectPart) (writerSpace, bool) {
+	switch written.GroupResource.String() {
+	case "manifestworks.work.open-cluster-management.io", "resourcebindings.work.karmada.io":
+		return writerSpace{}, false
+	}
+	if written.Namespace == "" {
+		return writerSpace{}, false
+	}
+	return writerSpace{namespace: written.Namespace, apart: r.Context().Value(spaceApartKey{}) != nil}, true
+}
+
+// countAnswer counts the answer to a write when it has been read: it is the object as etcd has it, also of one that
+// is deleted and that finalizers keep.
+func (d *Damper) countAnswer(r *http.Request, written objectPart, response *http.Response) {
+	if space, is := spaceOf(r, written); is && response.StatusCode < http.StatusMultipleChoices {
+		response.Body = &countedBody{ReadCloser: response.Body, done: func(bytes int) { d.spaces.CountWrite(space, bytes, d.clock.Now()) }}
+	}
+}
+
+// countedBody tells how long a body was once it is closed.
+type countedBody struct {
+	io.ReadCloser
+
+	bytes int
+	done  func(bytes int)
+}
+
+// Read implements io.Reader.
+func (b *countedBody) Read(into []byte) (int, error) {
+	n, err := b.ReadCloser.Read(into)
+	b.bytes += n
+	return n, err //nolint:wrapcheck // it is what whoever reads compares
+}
+
+// Close implements io.Closer.
+func (b *countedBody) Close() error {
+	b.done(b.bytes)
+	b.done = func(int) {}
+	return b.ReadCloser.Close() //nolint:wrapcheck // likewise
+}
