@@ -21,11 +21,12 @@ const decidingShare = 10
 // namespaceRests says until when nothing is decided about the rollouts of a namespace.
 type namespaceRests map[string]time.Time
 
-// beginRest lets others have their time after a decision about a rollout of a namespace.
+// beginRest lets others have their time after a decision about a rollout of a namespace, or after
+// its spec was taken in. It ends no earlier rest.
 func (r namespaceRests) beginRest(namespace string, took time.Duration, now time.Time) {
 	maps.DeleteFunc(r, func(_ string, until time.Time) bool { return !until.After(now) })
-	if took > 0 {
-		r[namespace] = now.Add((decidingShare - 1) * took)
+	if until := now.Add((decidingShare - 1) * took); took > 0 && until.After(r[namespace]) {
+		r[namespace] = until
 	}
 }
 

@@ -211,11 +211,47 @@ func compareRollouts(a, b RolloutKey, since, other metav1.Time) int {
 	return cmp.Or(since.Compare(other.Time), cmp.Compare(a.Name, b.Name))
 }
 
-// takeSpec takes in the spec of a rollout, and has its objects looked at.
-func (s *Stages) takeSpec(e *rolloutEntry, r Rollout, members []Binding) {
-	plan, _ := staged.CompilePlan(r.RolloutSpec()) // whoever writes the status tells of mistakes
+// RestBeforeSpec returns after how long SetRollout may take in another spec of a rollout that is known, as
+// those of the namespace have had their share of the time; 0 if it may now.
+func (s *Stages) RestBeforeSpec(r Rollout) time.Duration {
+	key := client.ObjectKeyFromObject(r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if e := s.entries[key]; e == nil || e.uid != r.GetUID() || e.generation == r.GetGeneration() {
+		return 0
+	}
+	return max(0, s.rests[key.Namespace].Sub(s.Clock.Now()))
+}
+
+// memberBinding is a binding that may be of a rollout.
+type memberBinding struct {
+	name    types.NamespacedName
+	targets []rolloutTarget
+}
+
+// takeSpec takes in the spec of a rollout, and has its objects looked at. There may be many, and others
+// wait while they are gone through.
+func (s *Stages) takeSpec(e *rolloutEntry, r Rollout, bindings []Binding) {
+	plan, _ := staged.CompilePlan(r.RolloutSpec()) // whoever writes the status tells of mistakes
+	members := make([]memberBinding, 0, len(bindings))
+	for _, b := range bindings {
+		members = append(members, memberBinding{name: client.ObjectKeyFromObject(b), targets: targetsOf(b)})
+	}
+	for _, member := range s.joinMembers(e, r, plan, members) {
+		s.Touched(member.name)
+	}
+}
+
+// joinMembers takes in the spec of a rollout, and returns the objects that it is about: none if they are
+// another's.
+func (s *Stages) joinMembers(e *rolloutEntry, r Rollout, plan staged.Plan, members []memberBinding) []memberBinding {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	begun := s.Clock.Now()
+	defer func() {
+		ended := s.Clock.Now()
+		s.rests.beginRest(e.key.Namespace, ended.Sub(begun), ended)
+	}()
 	first := s.entries[e.key] == nil
 	if first {
 		s.entries[e.key] = e
@@ -237,17 +273,15 @@ func (s *Stages) takeSpec(e *rolloutEntry, r Rollout, members []Binding) {
 	if s.targets[e.of][0] != e.key {
 		members = nil // they are another's
 	}
-	for _, b := range members {
-		name := client.ObjectKeyFromObject(b)
-		if s.governingEntry(targetsOf(b)) == e { // it is looked at next, and leaves if it has no right to be here
-			mine[name] = true
-			s.joinRollout(name, e)
-			e.rollout.ExpectObject(name.String())
+	for _, member := range members {
+		if s.governingEntry(member.targets) == e { // it is looked at next, and leaves if it has no right to be here
+			mine[member.name] = true
+			s.joinRollout(member.name, e)
+			e.rollout.ExpectObject(member.name.String())
 		}
-		s.Touched(name)
 	}
 	if !first {
-		return
+		return members
 	}
 	for name, revisions := range e.history { // of objects that left it while nobody looked
 		if !mine[name] {
@@ -255,6 +289,7 @@ func (s *Stages) takeSpec(e *rolloutEntry, r Rollout, members []Binding) {
 			delete(e.history, name)
 		}
 	}
+	return members
 }
 
 // RemoveRollout forgets a rollout that is gone. What it kept from clusters is sent to them, and the

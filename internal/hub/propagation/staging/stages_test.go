@@ -383,6 +383,53 @@ func TestDecisionsOfANamespaceHaveTheirShare(t *testing.T) {
 	}
 }
 
+// TestSpecsOfANamespaceHaveTheirShare has a spec changed again and again, which takes long each time: a rollout
+// may be of many objects. Nobody waits while these are told.
+func TestSpecsOfANamespaceHaveTheirShare(t *testing.T) {
+	h := newHub(t)
+	h.stages.Clock = slowClock{h.clock}
+	h.stages.Touched = func(types.NamespacedName) {
+		if !h.stages.mu.TryLock() {
+			t.Error("others wait while objects are told of")
+			return
+		}
+		h.touched++
+		h.stages.mu.Unlock()
+	}
+	told := h.touched
+	h.change(func(spec *fleetv1alpha1.PropagationRolloutSpec) { spec.Paused = true })
+	if h.touched != told+1 {
+		t.Errorf("the object is told of %d times", h.touched-told)
+	}
+	if later := h.stages.RestBeforeSpec(h.rollout); later != 0 {
+		t.Errorf("a spec that is known has to wait for %s", later)
+	}
+	next := h.rollout.DeepCopy()
+	next.Generation++
+	later := h.stages.RestBeforeSpec(next)
+	if later < (decidingShare-2)*time.Second {
+		t.Errorf("a spec took a second, and the next one is taken in after %s", later)
+	}
+	other := next.DeepCopy()
+	if other.Name = "other"; h.stages.RestBeforeSpec(other) != 0 {
+		t.Error("a rollout that is new has to wait")
+	}
+	h.clock.SetTime(h.clock.Now().Add(later))
+	if later := h.stages.RestBeforeSpec(next); later != 0 {
+		t.Errorf("after its time it has to wait for %s", later)
+	}
+}
+
+// TestNoRestIsCutShort has a short one begin in a long one.
+func TestNoRestIsCutShort(t *testing.T) {
+	rests := namespaceRests{}
+	rests.beginRest("shop", time.Second, noon)
+	rests.beginRest("shop", time.Millisecond, noon)
+	if left := rests["shop"].Sub(noon); left != (decidingShare-1)*time.Second {
+		t.Errorf("it ends after %s", left)
+	}
+}
+
 // TestNewsAreDecidedAboutOnce has a binding looked at again and again: who decides is told
 // while there is something new, and by what is not decided about nothing is done.
 func TestNewsAreDecidedAboutOnce(t *testing.T) {
