@@ -151,7 +151,7 @@ func TestAHandlerMayKeepWhyAServerRefuses(t *testing.T) {
 				}
 				var said apierrors.APIStatus
 				if errors.As(err, &said) && (said.Status().Details != nil || len(said.Status().Message) > messageBytesMax || len(said.Status().Reason) > nameBytesMax) {
-					t.Errorf("it has %.300v", said.Status())
+					t.Errorf("it has %d bytes of a message and %d of a reason, with details: %t", len(said.Status().Message), len(said.Status().Reason), said.Status().Details != nil)
 				}
 			})
 		}
