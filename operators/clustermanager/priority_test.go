@@ -32,9 +32,14 @@ type hubRequest struct {
 	user, group, method, path string
 }
 
-// sendAs sends a request with a body that may never come, and returns the response without
-// its own.
-func (l *lab) sendAs(ctx context.Context, t testing.TB, transport http.RoundTripper, r hubRequest, body io.Reader) (*http.Response, error) {
+// hubAnswer is what the API server of the hub answers, without the body.
+type hubAnswer struct {
+	status int
+	header http.Header
+}
+
+// sendAs sends a request with a body that may never come.
+func (l *lab) sendAs(ctx context.Context, t testing.TB, transport http.RoundTripper, r hubRequest, body io.Reader) (hubAnswer, error) {
 	t.Helper()
 	server, _, err := rest.DefaultServerUrlFor(l.adminConfig)
 	expect.NoError(t, err)
@@ -42,9 +47,9 @@ func (l *lab) sendAs(ctx context.Context, t testing.TB, transport http.RoundTrip
 	expect.NoError(t, err)
 	response, err := transport.RoundTrip(request)
 	if err != nil {
-		return nil, err
+		return hubAnswer{}, err
 	}
-	return response, response.Body.Close()
+	return hubAnswer{response.StatusCode, response.Header}, response.Body.Close()
 }
 
 // transportOf returns what sends requests of the user.
@@ -79,10 +84,10 @@ func (l *lab) answersFirst(t testing.TB) {
 			schema, level := &flowcontrolv1.FlowSchema{}, &flowcontrolv1.PriorityLevelConfiguration{}
 			expect.NoError(t, l.client.Get(t.Context(), client.ObjectKey{Name: c.schema}, schema))
 			expect.NoError(t, l.client.Get(t.Context(), client.ObjectKey{Name: c.level}, level))
-			response, err := l.sendAs(t.Context(), t, transport, c.hubRequest, http.NoBody)
+			answer, err := l.sendAs(t.Context(), t, transport, c.hubRequest, http.NoBody)
 			expect.NoError(t, err)
-			return response.Header.Get(flowcontrolv1.ResponseHeaderMatchedFlowSchemaUID) == string(schema.UID) &&
-				response.Header.Get(flowcontrolv1.ResponseHeaderMatchedPriorityLevelConfigurationUID) == string(level.UID)
+			return answer.header.Get(flowcontrolv1.ResponseHeaderMatchedFlowSchemaUID) == string(schema.UID) &&
+				answer.header.Get(flowcontrolv1.ResponseHeaderMatchedPriorityLevelConfigurationUID) == string(level.UID)
 		})
 	}
 }
@@ -120,19 +125,19 @@ func TestSlowHeartbeatsKeepNobodyOfTheHubWaiting(t *testing.T) {
 			}
 		})
 	}
-	answer := func(r hubRequest) int {
-		response, err := l.sendAs(t.Context(), t, l.transportOf(t, r), r, http.NoBody)
+	statusOf := func(r hubRequest) int {
+		answer, err := l.sendAs(t.Context(), t, l.transportOf(t, r), r, http.NoBody)
 		expect.NoError(t, err)
-		return response.StatusCode
+		return answer.status
 	}
 	l.await(t, "the heartbeats of others are refused", func() bool {
-		return answer(hubRequest{"other-agent", clusterv1.GroupManagedClusters, http.MethodPut, slow.path}) == http.StatusTooManyRequests
+		return statusOf(hubRequest{"other-agent", clusterv1.GroupManagedClusters, http.MethodPut, slow.path}) == http.StatusTooManyRequests
 	})
 	for what, r := range map[string]hubRequest{
 		"the lease of a controller": {l.account("placement-controller-sa"), "", http.MethodPut, leasesPath + "/x"},
 		"a question of a webhook":   {l.account("work-webhook-sa"), "", http.MethodPost, reviewsPath},
 	} {
-		if got := answer(r); got == http.StatusTooManyRequests {
+		if got := statusOf(r); got == http.StatusTooManyRequests {
 			t.Errorf("%s waits for slow heartbeats until it is refused", what)
 		}
 	}

@@ -85,9 +85,9 @@ type MandatoryDecisionGroup struct {
 // MandatoryDecisionGroups are decision groups that come first.
 type MandatoryDecisionGroups struct {
 	// mandatoryDecisionGroups are decision groups that are changed first, one after
-	// the other. None of their members may fail. Default: none.
+	// the other. None of their members may fail. With more than 1,024 of them, no
+	// member is changed. Default: none.
 	// +optional
-	// +kubebuilder:validation:MaxItems=1024
 	MandatoryDecisionGroups []MandatoryDecisionGroup `json:"mandatoryDecisionGroups,omitempty"`
 }
 

@@ -43,10 +43,10 @@ type ManifestWorkReplicaSetSpec struct {
 	ManifestWorkTemplate workv1.ManifestWorkSpec `json:"manifestWorkTemplate"`
 
 	// placementRefs are the Placements that choose the members. A member that
-	// several of them choose belongs to the first and gets one ManifestWork.
+	// several of them choose belongs to the first and gets one ManifestWork. With more
+	// than 64 of them, no ManifestWork is changed.
 	// +kubebuilder:validation:Required
 	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=64
 	// +required
 	PlacementRefs []LocalPlacementReference `json:"placementRefs"`
 

@@ -35,6 +35,7 @@ import (
 	"github.com/capstan-io/capstan/internal/kube/rights"
 	"github.com/capstan-io/capstan/internal/manifestwork/allowance"
 	"github.com/capstan-io/capstan/internal/manifestwork/allowance/counting"
+	"github.com/capstan-io/capstan/internal/scheduling/rollout"
 	"github.com/capstan-io/capstan/internal/server/features"
 	"github.com/capstan-io/capstan/internal/server/metrics"
 )
@@ -136,7 +137,8 @@ func slimPlacement(object any) (any, error) {
 // slimReplicaSet keeps no more of a replica set than it may have.
 func slimReplicaSet(object any) (any, error) {
 	if set, ok := object.(*workv1alpha1.ManifestWorkReplicaSet); ok {
-		replicaset.SlimReplicaSet(set)
+		set.ManagedFields = nil
+		set.Spec.PlacementRefs = rollout.CutReferences(set.Spec.PlacementRefs)
 	}
 	return object, nil
 }

@@ -78,11 +78,13 @@ func (v *replicaSetValidator) replicaSetWarnings(set *workv1alpha1.ManifestWorkR
 		warnings = append(warnings, fmt.Sprintf("no ManifestWork will be created: namespace and name together have %d characters, at most %d are allowed",
 			len(label)-1, validation.LabelValueMaxLength-1))
 	}
-	for i, ref := range set.Spec.PlacementRefs {
-		_, problems := rollout.ParseStrategy(ref.RolloutStrategy, field.NewPath("spec", "placementRefs").Index(i).Child("rolloutStrategy"))
-		for _, problem := range problems {
-			warnings = append(warnings, "no ManifestWork will be changed: "+problem.Error())
-		}
+	problems := rollout.CheckReferences(set.Spec.PlacementRefs)
+	for i, ref := range set.Spec.PlacementRefs[:min(len(set.Spec.PlacementRefs), rollout.PlacementsMax)] {
+		_, wrong := rollout.ParseStrategy(ref.RolloutStrategy, field.NewPath("spec", "placementRefs").Index(i).Child("rolloutStrategy"))
+		problems = append(problems, wrong...)
+	}
+	for _, problem := range problems {
+		warnings = append(warnings, "no ManifestWork will be changed: "+problem.Error())
 	}
 	if option := set.Spec.ManifestWorkTemplate.DeleteOption; option != nil && option.TTLSecondsAfterFinished != nil {
 		warnings = append(warnings, templatePath+".deleteOption.ttlSecondsAfterFinished has no effect: a ManifestWork that was deleted would be created again")

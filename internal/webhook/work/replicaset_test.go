@@ -5,6 +5,7 @@ package work
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -131,6 +132,12 @@ func TestUsersAreToldWhatWillBeInConditions(t *testing.T) {
 				s.Spec.PlacementRefs[0].RolloutStrategy.All = &clusterv1alpha1.RolloutAll{RolloutConfig: clusterv1alpha1.RolloutConfig{MinSuccessTime: "soon"}}
 			}),
 			want: "spec.placementRefs[0].rolloutStrategy.all.minSuccessTime",
+		},
+		"many Placements": {
+			set: replicaSet(func(s *workv1alpha1.ManifestWorkReplicaSet) {
+				s.Spec.PlacementRefs = slices.Repeat(s.Spec.PlacementRefs, 65)
+			}),
+			want: "no ManifestWork will be changed: spec.placementRefs: Too many: must have at most 64 items",
 		},
 		"time to live": {
 			set: replicaSet(func(s *workv1alpha1.ManifestWorkReplicaSet) {

@@ -299,7 +299,7 @@ func BenchmarkMemory(b *testing.B) {
 }
 
 // heldSince returns how much more memory is in use than before.
-func heldSince(before uint64) int64 { return int64(heap() - before) } //nolint:gosec // it may be less
+func heldSince(before uint64) int64 { return int64(heap() - before) }
 
 func heap() uint64 {
 	runtime.GC()

@@ -29,6 +29,7 @@ import (
 	"github.com/capstan-io/capstan/internal/kube/conflict"
 	"github.com/capstan-io/capstan/internal/kube/events"
 	"github.com/capstan-io/capstan/internal/manifestwork/allowance"
+	"github.com/capstan-io/capstan/internal/scheduling/rollout"
 )
 
 // The webhooks of works exempt this component from what its user was asked for
@@ -131,8 +132,8 @@ func invalidStatus(set *workv1alpha1.ManifestWorkReplicaSet) (replicaSetStatus, 
 	if problems := validation.IsValidLabelValue(ownerLabel(key)); len(problems) > 0 {
 		return invalidNameStatus(key, problems), true
 	}
-	if problems := boundProblems(set); len(problems) > 0 {
-		return boundsStatus(problems), true
+	if problems := rollout.CheckReferences(set.Spec.PlacementRefs); len(problems) > 0 {
+		return tooManyStatus(problems), true
 	}
 	return replicaSetStatus{}, false
 }

@@ -228,12 +228,6 @@ func testMistakes(h hub) {
 	h.delivered(set, "c1=v1")
 	h.says(set, workv1alpha1.ConditionPlacementVerified, workv1alpha1.ReasonAsExpected)
 
-	many := &workv1alpha1.ManifestWorkReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "many"}, Spec: *set.Spec.DeepCopy()}
-	many.Spec.PlacementRefs = slices.Repeat(set.Spec.PlacementRefs, 65)
-	if err := h.Create(h.Context(), many); !apierrors.IsInvalid(err) {
-		h.Errorf("65 Placements are not refused: %v", err)
-	}
-
 	foreign := h.listed(set)[0]
 	h.remove(set)
 	h.until(func() string { return h.gone(set) })

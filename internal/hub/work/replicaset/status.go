@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
@@ -41,6 +42,14 @@ type planOutcome struct {
 	// Failed is what could not be written, and Held what has to wait for room or time.
 	Failed error
 	Held   allowance.HeldWorks
+}
+
+// tooManyStatus is the status of a replica set that refers to more than it may.
+func tooManyStatus(problems field.ErrorList) replicaSetStatus {
+	return replicaSetStatus{Conditions: []metav1.Condition{{
+		Type: workv1alpha1.ConditionPlacementVerified, Status: metav1.ConditionFalse, Reason: workv1alpha1.ReasonNotAsExpected,
+		Message: problems[0].Error() + ". No ManifestWork is changed until this is corrected",
+	}}}
 }
 
 // invalidNameStatus is the status of a replica set whose works could not be labelled.

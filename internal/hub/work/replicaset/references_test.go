@@ -17,9 +17,10 @@ import (
 
 	clusterv1alpha1 "github.com/capstan-io/capstan/apis/cluster/v1alpha1"
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
+	"github.com/capstan-io/capstan/internal/scheduling/rollout"
 )
 
-// TestManyPlacementsAreNotRead has a replica set that was stored before the schema had bounds: each of its
+// TestManyPlacementsAreNotRead has a replica set of more Placements than there may be: each of its
 // Placements, be it the same again, has all of its groups once more in memory.
 func TestManyPlacementsAreNotRead(t *testing.T) {
 	scheme := runtime.NewScheme()
@@ -44,16 +45,8 @@ func TestManyPlacementsAreNotRead(t *testing.T) {
 		}),
 	} {
 		set := &workv1alpha1.ManifestWorkReplicaSet{}
-		set.Namespace, set.Name, set.Spec.PlacementRefs = "shop", "web", refs
-		SlimReplicaSet(set)
-		if is := cap(set.Spec.PlacementRefs); is > 2*placementsMax {
-			t.Errorf("%s: the cache has %d Placements", name, is)
-		}
-		for _, kept := range mandatoryGroups(&set.Spec.PlacementRefs[0].RolloutStrategy) {
-			if is := cap(kept.MandatoryDecisionGroups); is > 2*mandatoryMax {
-				t.Errorf("%s: the cache has %d groups", name, is)
-			}
-		}
+		set.Namespace, set.Name = "shop", "web"
+		set.Spec.PlacementRefs = rollout.CutReferences(refs)
 		watching := fake.NewClientBuilder().WithScheme(scheme).WithObjects(set).WithStatusSubresource(set).Build()
 		c := NewWorkReplicaSetController(WorkReplicaSetDeps{Counted: func() bool { return true }, Client: interceptor.NewClient(watching, interceptor.Funcs{
 			List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
@@ -71,16 +64,5 @@ func TestManyPlacementsAreNotRead(t *testing.T) {
 		if verified == nil || verified.Reason != workv1alpha1.ReasonNotAsExpected || !strings.HasPrefix(verified.Message, "spec."+name) {
 			t.Errorf("%s: the condition is %+v", name, verified)
 		}
-	}
-}
-
-// TestBoundsThatAreKept has as many as there may be.
-func TestBoundsThatAreKept(t *testing.T) {
-	set := &workv1alpha1.ManifestWorkReplicaSet{}
-	set.Spec.PlacementRefs = make([]workv1alpha1.LocalPlacementReference, placementsMax)
-	set.Spec.PlacementRefs[0].RolloutStrategy.Progressive = &clusterv1alpha1.RolloutProgressive{}
-	set.Spec.PlacementRefs[0].RolloutStrategy.Progressive.MandatoryDecisionGroups.MandatoryDecisionGroups = make([]clusterv1alpha1.MandatoryDecisionGroup, mandatoryMax)
-	if problems := boundProblems(set); len(problems) > 0 {
-		t.Errorf("it is refused: %v", problems)
 	}
 }
