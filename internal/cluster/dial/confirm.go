@@ -70,16 +70,20 @@ type confirmingTransport struct {
 	next http.RoundTripper
 	url  *url.URL
 
-	started atomic.Int64
+	// asked is how many times it was asked so far, the present time included.
+	asked atomic.Int64
 	// turn is taken by whoever asks; the fields below it are theirs.
-	turn    chan struct{}
-	id      string
-	problem error
+	turn chan struct{}
+	id   string
+	// problem is what came of the answered-th time.
+	problem  error
+	answered int64
 }
 
 // RoundTrip implements http.RoundTripper. An answer 404 that is not in the words of
 // an API server may be that of something that went away before the cluster was
-// asked who it is: so the request is repeated.
+// asked who it is: so the request is repeated, and the cluster is asked once more if
+// the answer is the same, as it is for paths that an API server does not know.
 func (c *confirmingTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := c.next.RoundTrip(request)
 	if err != nil || response.StatusCode != http.StatusNotFound {
@@ -97,7 +101,15 @@ func (c *confirmingTransport) RoundTrip(request *http.Request) (*http.Response, 
 	if err != nil {
 		return nil, fmt.Errorf("ignoring the response 404, which is not in the words of an API server: %w", err)
 	}
-	return c.next.RoundTrip(again)
+	response, err = c.next.RoundTrip(again)
+	if err != nil || response.StatusCode != http.StatusNotFound {
+		return response, err
+	}
+	if err := c.confirmIdentity(again); err != nil {
+		_ = response.Body.Close() // nobody wants to know what it says
+		return nil, fmt.Errorf("ignoring the response 404: %w", err)
+	}
+	return response, nil
 }
 
 // isStatus reports whether a response is in the words of an API server. What was
@@ -150,22 +162,23 @@ func (c *confirmingTransport) WrappedRoundTripper() http.RoundTripper { return c
 // called.
 func (c *confirmingTransport) confirmIdentity(request *http.Request) error {
 	ctx := request.Context()
-	before := c.started.Load()
+	before := c.asked.Load()
 	select {
 	case c.turn <- struct{}{}:
 		defer func() { <-c.turn }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if c.started.Load() > before {
+	if c.answered > before {
 		return c.problem // of a request that was sent meanwhile
 	}
+	this := c.asked.Add(1)
 	problem := c.verifyIdentity(ctx, request.Header.Get("Authorization"))
 	if ctx.Err() != nil {
 		return ctx.Err() // says nothing about the cluster, so nobody else gets to hear it
 	}
-	c.started.Add(1)
 	c.problem = problem
+	c.answered = this
 	return problem
 }
 

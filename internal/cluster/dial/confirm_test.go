@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"k8s.io/client-go/rest"
 
@@ -165,6 +167,73 @@ func TestWhoTheClusterIsIsLearnedOnce(t *testing.T) {
 	id.Store(new("two"))
 	if _, err := get(t, client, server.URL+"/x"); err == nil {
 		t.Error("another cluster's answer 404 counts")
+	}
+}
+
+// TestAnAnswer404IsNotConfirmedByWhatWasAskedBefore has the cluster asked who it is while it is there, and something
+// in front of it answer 404 before that is answered.
+func TestAnAnswer404IsNotConfirmedByWhatWasAskedBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const isGone = `{"kind":"Status","code":404}`
+		answers := make(chan struct{})
+		var away atomic.Bool
+		cluster := &confirmingTransport{
+			id: "one", url: &url.URL{Scheme: "https", Host: "member", Path: "/" + identityPath}, turn: make(chan struct{}, 1),
+			next: answerFunc(func(r *http.Request) *http.Response {
+				switch {
+				case away.Load():
+					return responseOf(http.StatusNotFound, "text/plain", "404 page not found")
+				case strings.HasSuffix(r.URL.Path, identityPath):
+					<-answers
+					return responseOf(http.StatusOK, "application/json", `{"metadata":{"uid":"one"}}`)
+				default:
+					return responseOf(http.StatusNotFound, "application/json", isGone)
+				}
+			}),
+		}
+		client := &http.Client{Transport: cluster}
+		var both sync.WaitGroup
+		both.Go(func() {
+			if got, err := get(t, client, "https://member/gone"); err != nil || got != http.StatusNotFound {
+				t.Errorf("got %d and error %v of what was asked before, want 404", got, err)
+			}
+		})
+		synctest.Wait()
+		away.Store(true)
+		both.Go(func() {
+			if got, err := get(t, client, "https://member/there"); err == nil {
+				t.Errorf("got %d while something in front of the cluster answered, want an error", got)
+			}
+		})
+		synctest.Wait()
+		close(answers)
+		both.Wait()
+	})
+}
+
+// answerFunc is a transport that always has an answer.
+type answerFunc func(*http.Request) *http.Response
+
+// RoundTrip implements http.RoundTripper.
+func (f answerFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r), nil }
+
+func responseOf(status int, content, body string) *http.Response {
+	return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {content}}, Body: io.NopCloser(strings.NewReader(body))}
+}
+
+// TestAForeignAnswer404MayComeTwice has something that goes away and comes back, so that it answers what is repeated, too.
+func TestAForeignAnswer404MayComeTwice(t *testing.T) {
+	var away atomic.Int32
+	server, ca := member(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "kube-system") && away.Load() < 2 {
+			_, _ = fmt.Fprint(w, `{"metadata":{"uid":"one"}}`)
+			return
+		}
+		away.Add(1)
+		http.NotFound(w, r)
+	})
+	if got, err := get(t, clientOf(t, server.URL, ca, "one"), server.URL+"/there"); err == nil {
+		t.Errorf("got %d, want an error", got)
 	}
 }
 
