@@ -5,6 +5,7 @@ package decision
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -46,6 +47,10 @@ func lazy(s *policyv1alpha1.PropagationSpec) { s.ActivationPreference = policyv1
 
 func tooMany(s *policyv1alpha1.PropagationSpec) {
 	s.DependentOverrides = make([]string, claims.DependentOverridesMax+1)
+}
+
+func tooLong(s *policyv1alpha1.PropagationSpec) {
+	s.DependentOverrides = []string{"images", strings.Repeat("\x7f", 1<<20)}
 }
 
 func ranked(s *policyv1alpha1.PropagationSpec) {
@@ -90,6 +95,7 @@ func TestObjects(t *testing.T) {
 		"it is of a cluster":                  {web("a"), ObjectFacts{Fleet: view.NewFleet(view.Cluster{Name: "a", Accepted: true})}, Reserved, "nothing of namespace a is sent to clusters: it is that of the cluster a"},
 		"the hub keeps it":                    {web("shop"), ObjectFacts{Policy: own(tooMany), Unserved: true, AbsentOverride: "images"}, Unserved, `policy "own" selects it, but this hub is an ordinary cluster, whose own controllers act on kind Deployment: label namespace "shop" fleet.capstan.io/templates=true to have it sent to clusters as well`},
 		"too many overrides":                  {web("shop"), ObjectFacts{Policy: own(tooMany), AbsentOverride: "images"}, OverridesInvalid, `policy "own" is not applied: spec.dependentOverrides: Too many: 257: must have at most 256 items: the policy waits for each of them; name fewer, or put their rules into fewer override policies`},
+		"the name of an override is too long": {web("shop"), ObjectFacts{Policy: own(tooLong), AbsentOverride: "images"}, OverridesInvalid, `policy "own" is not applied: spec.dependentOverrides[1]: Too long: may not be more than 253 bytes: no override policy has such a name`},
 		"an override is absent":               {web("shop"), ObjectFacts{Policy: own(lazy, ranked), AbsentOverride: "images", AbsentClass: true, Binding: bound(3, "")}, OverrideAbsent, `policy "own" waits for override policy "images" (spec.dependentOverrides), which does not exist: create it`},
 		"a lazy policy waits":                 {web("shop"), ObjectFacts{Policy: own(lazy, ranked), AbsentClass: true, Binding: bound(3, "")}, Postponed, `policy "own" is applied lazily (spec.activationPreference): it waits until the object itself changes`},
 		"it was changed with its lazy policy": {web("shop"), ObjectFacts{Policy: own(lazy), Binding: bound(2, "")}, Applied, `policy "own" is applied`},

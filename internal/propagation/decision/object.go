@@ -66,7 +66,7 @@ func DecideClaim(object selector.Object, f ObjectFacts) Reason {
 	if f.Policy == nil {
 		return Reason{Code: Unclaimed}
 	}
-	wrong := claims.CheckDependentOverrides(f.Policy.PropagationSpec(), field.NewPath("spec"))
+	wrong := claims.CheckAwaitedNames(f.Policy.PropagationSpec(), field.NewPath("spec"))
 	switch {
 	case f.Unserved:
 		return f.policyReason(Unserved, scope.RefusalReason(kind.Kind, object.GetNamespace()))

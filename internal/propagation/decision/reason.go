@@ -30,7 +30,8 @@ const (
 	Unclaimed ReasonCode = "Unclaimed"
 	// Unserved is that this hub does not send it, with the same consequences.
 	Unserved ReasonCode = "Unserved"
-	// OverridesInvalid is that its policy waits for more override policies than it may.
+	// OverridesInvalid is that its policy waits for more override policies than it may, or for what
+	// has no name that it could have.
 	OverridesInvalid ReasonCode = "OverridesInvalid"
 	// PolicyTooLarge is that its policy has more than is copied into the binding of each object.
 	PolicyTooLarge ReasonCode = "PolicyTooLarge"

@@ -54,7 +54,7 @@ func checkPropagation(namespace string, spec *policyv1alpha1.PropagationSpec) (a
 	}
 	warnings = append(warnings, reservedWarnings(namespace, spec.ResourceSelectors, path.Child("resourceSelectors"))...)
 	wrong := checkSelectors(namespace, spec.ResourceSelectors, path.Child("resourceSelectors"))
-	wrong = append(wrong, claims.CheckDependentOverrides(spec, path)...)
+	wrong = append(wrong, claims.CheckAwaitedNames(spec, path)...)
 	wrong = append(wrong, checkPlacement(&spec.Placement, path.Child("placement"))...)
 	if spec.Failover != nil {
 		more, problems := checkFailover(spec.Failover, path.Child("failover"))

@@ -282,6 +282,24 @@ func TestDependentOverridesAreCounted(t *testing.T) {
 	told(t, nil, wrong, nil, []string{"spec.dependentOverrides: Too many: 257: must have at most 256 items: the policy waits for each of them"})
 }
 
+// TestAwaitedNamesAreShort is about names that each object would tell of that the policy selects.
+func TestAwaitedNamesAreShort(t *testing.T) {
+	longest := strings.Repeat("x", 253)
+	spec := &policyv1alpha1.PropagationSpec{
+		ResourceSelectors:  []policyv1alpha1.ResourceSelector{{APIVersion: "apps/v1", Kind: "Deployment"}},
+		DependentOverrides: []string{"images", longest},
+		SchedulePriority:   &policyv1alpha1.SchedulePriority{PriorityClassName: longest},
+	}
+	_, wrong := checkPropagation("shop", spec)
+	told(t, nil, wrong, nil, nil)
+	spec.SchedulePriority.PriorityClassName += "x"
+	_, wrong = checkPropagation("shop", spec)
+	told(t, nil, wrong, nil, []string{"spec.schedulePriority.priorityClassName: Too long: may not be more than 253 bytes: no PriorityClass has such a name"})
+	spec.DependentOverrides[1] += "x"
+	_, wrong = checkPropagation("shop", spec)
+	told(t, nil, wrong, nil, []string{"spec.dependentOverrides[1]: Too long: may not be more than 253 bytes: no override policy has such a name"})
+}
+
 func within(path string, fields []string) []string {
 	var all []string
 	for _, f := range fields {

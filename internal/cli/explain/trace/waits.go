@@ -29,12 +29,14 @@ type policyNeed struct {
 
 func (n policyNeed) String() string { return qualifiedName(n.kind.Kind, n.namespace, n.name) }
 
-// policyNeeds are what a policy waits for.
+// policyNeeds are what a policy waits for: nothing if it is not applied, whatever is there.
 func policyNeeds(policy policyv1alpha1.Policy) []policyNeed {
 	var all []policyNeed
 	spec := policy.PropagationSpec()
-	names := spec.DependentOverrides
-	for _, name := range names[:min(len(names), claims.DependentOverridesMax)] {
+	if len(claims.CheckAwaitedNames(spec, nil)) > 0 {
+		return nil
+	}
+	for _, name := range spec.DependentOverrides {
 		all = append(all, overrideNeed(policy, name))
 	}
 	if asked := spec.SchedulePriority; asked != nil {

@@ -58,11 +58,11 @@ func (d DetectionDeps) isUnserved(ctx context.Context, template *metav1.PartialO
 // absentOverride returns the first override policy that a policy depends on and that does not
 // exist, "" if there is none.
 func (d DetectionDeps) absentOverride(ctx context.Context, policy policyv1alpha1.Policy) (string, error) {
-	names := policy.PropagationSpec().DependentOverrides
-	if len(names) > claims.DependentOverridesMax {
+	spec := policy.PropagationSpec()
+	if len(claims.CheckAwaitedNames(spec, nil)) > 0 {
 		return "", nil // it is not applied anyway
 	}
-	for _, name := range names {
+	for _, name := range spec.DependentOverrides {
 		err := d.Client.Get(ctx, types.NamespacedName{Namespace: policy.GetNamespace(), Name: name}, newOverride(policy.GetNamespace(), name))
 		if apierrors.IsNotFound(err) {
 			return name, nil

@@ -54,12 +54,15 @@ func awaitedKeys(object client.Object) []string {
 	if !ok {
 		return nil
 	}
+	spec := policy.PropagationSpec()
+	if len(claims.CheckAwaitedNames(spec, nil)) > 0 {
+		return nil // it is not applied, whatever comes
+	}
 	var values []string
-	names := policy.PropagationSpec().DependentOverrides
-	for _, name := range names[:min(len(names), claims.DependentOverridesMax)] { // one with more is not applied
+	for _, name := range spec.DependentOverrides {
 		values = append(values, overrideName(policy.GetNamespace(), name))
 	}
-	if asked := policy.PropagationSpec().SchedulePriority; asked != nil {
+	if asked := spec.SchedulePriority; asked != nil {
 		values = append(values, className(asked.PriorityClassName))
 	}
 	return values
