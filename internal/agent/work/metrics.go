@@ -15,6 +15,7 @@ import (
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/agent/work/plan"
+	"github.com/capstan-io/capstan/internal/kube/events"
 	"github.com/capstan-io/capstan/internal/server/metrics"
 )
 
@@ -75,6 +76,8 @@ type deliveryMetrics struct {
 	reported    prometheus.Histogram
 	corrections prometheus.Counter
 	delayed     prometheus.Counter
+	// dropped are Events and lines of the log.
+	dropped prometheus.Counter
 }
 
 // latencyBuckets are buckets from 10 ms to 11 minutes.
@@ -101,6 +104,7 @@ func newDeliveryMetrics(clk clock.PassiveClock) *deliveryMetrics {
 			Name: "capstan_work_reports_delayed_total",
 			Help: "Passes over a ManifestWork that left the hub with its last status for now, as many bytes were written about the work, or about the works of its cluster.",
 		}),
+		dropped: events.NewDropCounter(),
 	}
 }
 
@@ -174,7 +178,7 @@ func (p *ManifestWorkPart) MetricCollectors() []prometheus.Collector {
 			Help:   "Number of ManifestWorks of the agent by state, of which each has one: pending (not looked at yet in this generation), failed (not all objects could be applied), applied (but not available), available, suspended, deleting.",
 			Labels: []string{"state"},
 		}, p.countWorks),
-		p.meter.applied, p.meter.reported, p.meter.corrections, p.meter.delayed,
+		p.meter.applied, p.meter.reported, p.meter.corrections, p.meter.delayed, p.meter.dropped,
 	}
 }
 

@@ -196,7 +196,7 @@ func (p *ManifestWorkPart) Engage(ctx context.Context, c *fleet.Connection) erro
 	s.reports.ForgetUnused()
 	s.meter = p.meter
 	s.deliverer.Corrected = p.meter.corrections.Inc
-	recorder := events.NewRecorder(c.Hub.GetEventRecorder(reporter)).WithLogger(p.options.Logger)
+	recorder := events.NewRecorder(c.Hub.GetEventRecorder(reporter)).WithLogger(p.options.Logger).WithDropCounter(p.meter.dropped)
 	s.deliverer.Adopted = func(work *workv1.ManifestWork, note string) {
 		recorder.Eventf(work, nil, corev1.EventTypeNormal, "ObjectAdopted", "Adopt", "%s", note)
 	}

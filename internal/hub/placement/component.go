@@ -100,8 +100,10 @@ func SetupPlacementController(ctx context.Context, mgr ctrl.Manager, o SetupOpti
 	if err := IndexDecisions(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	c := NewSchedulingController(mgr.GetClient(), o.Clock, events.NewAllowedRecorder(mgr.GetEventRecorder(ComponentName), held).WithLogger(mgr.GetLogger()))
-	if err := metrics.RegisterCollectors(o.Metrics, c.MetricCollectors()...); err != nil {
+	dropped := events.NewDropCounter()
+	recorder := events.NewAllowedRecorder(mgr.GetEventRecorder(ComponentName), held).WithLogger(mgr.GetLogger()).WithDropCounter(dropped)
+	c := NewSchedulingController(mgr.GetClient(), o.Clock, recorder)
+	if err := metrics.RegisterCollectors(o.Metrics, append(c.MetricCollectors(), dropped)...); err != nil {
 		return err
 	}
 	return c.SetupWithManager(mgr)

@@ -169,7 +169,8 @@ func SetupPropagationControllers(ctx context.Context, mgr ctrl.Manager, o SetupO
 	if err != nil {
 		return err
 	}
-	recorder := events.NewAllowedRecorder(mgr.GetEventRecorder(ComponentName), held).WithLogger(mgr.GetLogger())
+	dropped := events.NewDropCounter()
+	recorder := events.NewAllowedRecorder(mgr.GetEventRecorder(ComponentName), held).WithLogger(mgr.GetLogger()).WithDropCounter(dropped)
 	allowed := allowance.NewAllowance(o.Clock, cmp.Or(o.SharedWorkBytesMax, allowance.DefaultShared), cmp.Or(o.WorkWriters, 1))
 	indexed, err := addFieldIndexes(ctx, mgr, allowed)
 	if err != nil {
@@ -226,7 +227,7 @@ func SetupPropagationControllers(ctx context.Context, mgr ctrl.Manager, o SetupO
 	})
 	return errors.Join(
 		interpreters.NewInterpreterController(mgr.GetClient(), customs, watched, interpreters.ChangeListeners{Template: signal.objects.Add, Binding: signal.bindingChanged}).SetupWithManager(mgr),
-		metrics.RegisterCollectors(o.Metrics, append(newPropagationCollectors(mgr.GetCache(), allowed), refusals)...), rights.NewTemplateRoleController(mgr.GetClient(), kinds, recorder).SetupWithManager(mgr), addRebalanceControllers(mgr, o, stored, recorder),
+		metrics.RegisterCollectors(o.Metrics, append(newPropagationCollectors(mgr.GetCache(), allowed), refusals, dropped)...), rights.NewTemplateRoleController(mgr.GetClient(), kinds, recorder).SetupWithManager(mgr), addRebalanceControllers(mgr, o, stored, recorder),
 		finds.SetupWithManager(mgr, signal.objects), sends.SetupWithManager(mgr, signal.bindings),
 		(&dependencies.ReferrerController{DependencyDeps: along}).SetupWithManager(mgr, signal.referrers), dependencies.NewAttachedController(along, signal.referAgain).SetupWithManager(mgr, signal.needed),
 		policies.NewPolicyController(policies.PolicyDeps{

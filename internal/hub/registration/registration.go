@@ -168,7 +168,8 @@ func SetupRegistrationControllers(ctx context.Context, mgr ctrl.Manager, o Setup
 	if err != nil {
 		return err
 	}
-	recorder := events.NewAllowedRecorder(mgr.GetEventRecorder(ComponentName), held).WithLogger(mgr.GetLogger())
+	dropped := events.NewDropCounter()
+	recorder := events.NewAllowedRecorder(mgr.GetEventRecorder(ComponentName), held).WithLogger(mgr.GetLogger()).WithDropCounter(dropped)
 	mirrored := o.Mirror && held.AllowsRules(projection.RequiredRights()...)
 	life := lifecycle.ClusterLifecycleDeps{
 		Client: c, Live: mgr.GetAPIReader(), Clock: o.Clock, Events: recorder, OwnNamespace: o.OwnNamespace, Rights: held,
@@ -187,7 +188,7 @@ func SetupRegistrationControllers(ctx context.Context, mgr ctrl.Manager, o Setup
 		life.Collector = gc.NewNamespaceCollector(c, mgr.GetAPIReader(), o.Clock, kinds)
 	}
 	approvals := approval.NewCSRApprovalController(approval.CSRApprovalDeps{Client: c, Live: mgr.GetAPIReader(), Clock: o.Clock, Events: recorder, Automatic: automaticUsers(o)})
-	if err := metrics.RegisterCollectors(o.Metrics, append(newClusterCollectors(c, o.Clock, mgr.Elected()), approvals.MetricCollector())...); err != nil {
+	if err := metrics.RegisterCollectors(o.Metrics, append(newClusterCollectors(c, o.Clock, mgr.Elected()), approvals.MetricCollector(), dropped)...); err != nil {
 		return err
 	}
 	if mirrored {

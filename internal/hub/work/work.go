@@ -199,11 +199,12 @@ func setUpReplicaSets(ctx context.Context, mgr ctrl.Manager, o SetupOptions) err
 	if err != nil {
 		return err
 	}
+	dropped := events.NewDropCounter()
 	controller := replicaset.NewWorkReplicaSetController(replicaset.WorkReplicaSetDeps{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: o.Clock, Allowance: allowed, Counted: counted,
-		Events: events.NewAllowedRecorder(mgr.GetEventRecorder(ComponentName), held).WithLogger(mgr.GetLogger()),
+		Events: events.NewAllowedRecorder(mgr.GetEventRecorder(ComponentName), held).WithLogger(mgr.GetLogger()).WithDropCounter(dropped),
 	})
 	return errors.Join(
-		metrics.RegisterCollectors(o.Metrics, counting.HeldBackCollector(allowed, "capstan_work_limited_namespaces", "ManifestWorkReplicaSets")),
+		metrics.RegisterCollectors(o.Metrics, counting.HeldBackCollector(allowed, "capstan_work_limited_namespaces", "ManifestWorkReplicaSets"), dropped),
 		controller.SetupWithManager(ctx, mgr))
 }

@@ -4,6 +4,7 @@
 package events
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/go-logr/logr/funcr"
@@ -45,6 +46,11 @@ func TestEventsAreLinesOfTheLog(t *testing.T) {
 				`"level"=0 "msg"="attempt 1" "reason"="Tried" "kind"="ConfigMap" "namespace"="space" "name"="typed" "warning"=false`,
 				`"level"=0 "msg"="attempt 2" "reason"="Tried" "kind"="ConfigMap" "namespace"="space" "name"="typed" "warning"=false`,
 			},
+		},
+		"Long": {
+			"a line is no longer than the note of an event",
+			[]event{{typed, corev1.EventTypeWarning, "Refused", "no: %s", strings.Repeat("x", 1<<20)}},
+			[]string{`"level"=0 "msg"="no: ` + strings.Repeat("x", NoteBytesMax-len("no: ")-len(ellipsis)) + `…" "reason"="Refused" "kind"="ConfigMap" "namespace"="space" "name"="typed" "warning"=true`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,38 +5,46 @@ package events
 
 import (
 	"fmt"
-	"strings"
+	"hash/maphash"
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 
 	"github.com/capstan-io/capstan/internal/kube/rights"
 )
 
 const (
-	// NoteBytesMax is how long the API lets the note of an event be.
-	NoteBytesMax = 1024
-	// ellipsis shows that a note was longer.
-	ellipsis = "…"
-	// linesMax is of how many lines a Recorder knows that it has logged them, and
-	// repeatedAfter how long: client-go counts repeated events, a log would grow.
-	linesMax      = 1000
+	// rememberedMax is of how many lines and events a Recorder knows that it has told them.
+	rememberedMax = 20_000
+	// repeatedAfter is how long a line is not logged again: client-go counts repeated events, a
+	// log would grow.
 	repeatedAfter = 10 * time.Minute
+	// joinedFor is for how long at least client-go counts an event together with the last one
+	// about the same.
+	joinedFor = 6 * time.Minute
 )
 
-// Recorder passes events on with notes that the API takes.
+// Recorder passes events on with notes and references that the API takes, as many as its
+// EventPace lets it. What is told again costs nothing.
 type Recorder struct {
-	to     events.EventRecorder
-	log    logr.Logger
-	logged *cache.LRUExpireCache
+	to      events.EventRecorder
+	log     logr.Logger
+	pace    *EventPace
+	dropped prometheus.Counter
+
+	seed maphash.Seed
+	// lines were logged, and recorded are events that client-go has: digests of them, as texts
+	// may be anything. Lines are nil without a log.
+	lines, recorded *cache.LRUExpireCache
 }
 
 // loggedLine is what makes lines of the log the same.
@@ -46,15 +54,29 @@ type loggedLine struct {
 	reason, note    string
 }
 
+// recordedEvent is what makes events the same for client-go.
+type recordedEvent struct {
+	eventType, reason, action string
+	regarding, related        corev1.ObjectReference
+}
+
 // NewRecorder returns a Recorder that records with the other one.
-func NewRecorder(to events.EventRecorder) *Recorder {
-	return &Recorder{to: to}
+func NewRecorder(to events.EventRecorder) *Recorder { return newRecorder(to, clock.RealClock{}) }
+
+func newRecorder(to events.EventRecorder, clk clock.PassiveClock) *Recorder {
+	return &Recorder{to: to, pace: NewEventPace(clk), dropped: NewDropCounter(), seed: maphash.MakeSeed(), recorded: cache.NewLRUExpireCacheWithClock(rememberedMax, clk)}
 }
 
 // WithLogger makes the Recorder log what it records: one line for each event, and none
 // for one that is repeated within some minutes.
 func (r *Recorder) WithLogger(log logr.Logger) *Recorder {
-	r.log, r.logged = log, cache.NewLRUExpireCache(linesMax)
+	r.log, r.lines = log, cache.NewLRUExpireCacheWithClock(rememberedMax, r.pace.clock)
+	return r
+}
+
+// WithDropCounter makes the Recorder count there what it does not tell: see NewDropCounter.
+func (r *Recorder) WithDropCounter(dropped prometheus.Counter) *Recorder {
+	r.dropped = dropped
 	return r
 }
 
@@ -68,50 +90,42 @@ func NewAllowedRecorder(to events.EventRecorder, held rights.Rights) *Recorder {
 }
 
 // NewDiscardRecorder returns a Recorder that records nothing, for those who may not.
-func NewDiscardRecorder() *Recorder { return &Recorder{} }
+func NewDiscardRecorder() *Recorder { return NewRecorder(nil) }
 
-// Eventf records an event; see events.EventRecorder for the arguments.
+// Eventf records an event and logs it, and drops what is new of that if its EventPace does not admit
+// it; see events.EventRecorder for the arguments.
 func (r *Recorder) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
-	text := fmt.Sprintf(note, args...)
-	r.logLine(regarding, eventType, reason, text)
-	if r.to == nil {
-		return
+	text := ShortenNote(fmt.Sprintf(note, args...))
+	about := referenceTo(regarding)
+	line := maphash.Comparable(r.seed, loggedLine{uid: about.UID, namespace: about.Namespace, name: about.Name, reason: reason, note: text})
+	event := maphash.Comparable(r.seed, recordedEvent{eventType: eventType, reason: reason, action: action, regarding: about, related: referenceTo(related)})
+	logs := r.lines != nil && !isRemembered(r.lines, line)
+	records := r.to != nil && !isRemembered(r.recorded, event)
+	if (logs || records) && !r.pace.AdmitEvent(about.Namespace) {
+		r.dropped.Inc()
+		if records {
+			return // it is new the next time as well
+		}
+		logs = false
 	}
-	r.to.Eventf(regarding, related, eventType, reason, action, "%s", ShortenNote(text))
+	if logs {
+		r.lines.Add(line, nil, repeatedAfter)
+		r.logLine(about, eventType, reason, text)
+	}
+	if r.to != nil {
+		r.recorded.Add(event, nil, joinedFor)
+		r.to.Eventf(shortenNames(regarding), shortenNames(related), eventType, reason, action, "%s", text)
+	}
+}
+
+func isRemembered(in *cache.LRUExpireCache, digest uint64) bool {
+	_, known := in.Get(digest)
+	return known
 }
 
 // logLine logs an event. A warning is no error of this component: it is about what
 // the object says, or about somebody else.
-func (r *Recorder) logLine(regarding runtime.Object, eventType, reason, note string) {
-	if r.logged == nil {
-		return
-	}
-	of := loggedLine{reason: reason, note: note}
-	if object, err := meta.Accessor(regarding); err == nil {
-		of.uid, of.namespace, of.name = object.GetUID(), object.GetNamespace(), object.GetName()
-	}
-	if _, known := r.logged.Get(of); known {
-		return
-	}
-	r.logged.Add(of, nil, repeatedAfter)
-	r.log.Info(note, "reason", reason, "kind", objectKindName(regarding), "namespace", of.namespace, "name", of.name,
+func (r *Recorder) logLine(about corev1.ObjectReference, eventType, reason, note string) {
+	r.log.Info(note, "reason", reason, "kind", about.Kind, "namespace", about.Namespace, "name", about.Name,
 		"warning", eventType == corev1.EventTypeWarning)
-}
-
-// objectKindName returns the kind of an object. Typed ones often do not have it.
-func objectKindName(object runtime.Object) string {
-	if kind := object.GetObjectKind().GroupVersionKind().Kind; kind != "" {
-		return kind
-	}
-	name := fmt.Sprintf("%T", object)
-	return name[strings.LastIndex(name, ".")+1:]
-}
-
-// ShortenNote returns the text as the note of an event: as it is, or cut at the end of
-// a character and marked if it is too long.
-func ShortenNote(text string) string {
-	if len(text) <= NoteBytesMax {
-		return text
-	}
-	return strings.ToValidUTF8(text[:NoteBytesMax-len(ellipsis)], "") + ellipsis
 }

@@ -6,6 +6,7 @@ package announce
 import (
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/kube/events"
 )
 
 // told returns kind, type, reason and note of events, in one line each.
@@ -214,14 +216,35 @@ func TestWhatWasSaidIsNotSaidAgain(t *testing.T) {
 func TestNobodyWaitsForEvents(t *testing.T) {
 	a := NewAnnouncer(AnnouncerOptions{Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0))})
 	for i := range pendingMax + 5 {
-		a.RecordEvents(Event{About: corev1.ObjectReference{Name: strings.Repeat("x", i)}, Type: corev1.EventTypeNormal, Reason: "SyncSucceed"})
+		a.RecordEvents(Event{About: corev1.ObjectReference{Name: strconv.Itoa(i)}, Type: corev1.EventTypeNormal, Reason: "SyncSucceed"})
 	}
 	a.RecordEvents(Event{Type: corev1.EventTypeWarning, Reason: "SyncFailed"})
-	if len(a.normal) != pendingMax || len(a.warnings) != 1 {
-		t.Errorf("%d events and %d warnings wait", len(a.normal), len(a.warnings))
+	if len(a.normal.waiting) != pendingMax || len(a.warnings.waiting) != 1 {
+		t.Errorf("%d events and %d warnings wait", len(a.normal.waiting), len(a.warnings.waiting))
 	}
 	var none *Announcer
 	none.RecordEvents(Event{}) // the gate is off
+}
+
+// TestManyEventsOfANamespaceLeaveRoomForOthers has one namespace tell of more than can wait, in notes that are longer than
+// they may be: what a binding says that its object needs is up to who writes it.
+func TestManyEventsOfANamespaceLeaveRoomForOthers(t *testing.T) {
+	const long = 1 << 20
+	a := NewAnnouncer(AnnouncerOptions{Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0))})
+	note := strings.Repeat("x", long)
+	for i := range 2 * pendingMax {
+		a.RecordEvents(Event{About: corev1.ObjectReference{Namespace: "tenant", Name: strconv.Itoa(i)}, Type: corev1.EventTypeNormal, Reason: ReasonGetDependenciesSucceed, Note: note})
+	}
+	waiting := len(a.normal.waiting)
+	a.RecordEvents(Event{About: corev1.ObjectReference{Namespace: "other", Name: note}, Type: corev1.EventTypeNormal, Reason: ReasonGetDependenciesSucceed})
+	if len(a.normal.waiting) != waiting+1 {
+		t.Errorf("%d events of one namespace wait, and that of another one is lost", waiting)
+	}
+	for range waiting + 1 {
+		if event := <-a.normal.waiting; len(event.Note) > events.NoteBytesMax || len(event.About.Name) > events.NoteBytesMax {
+			t.Fatalf("a note of %d bytes about a name of %d waits", len(event.Note), len(event.About.Name))
+		}
+	}
 }
 
 // TestEventsStayInTheNamespaceOfABinding has a binding name an object, and bindings that

@@ -14,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record/util"
-	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,11 +23,9 @@ import (
 )
 
 const (
-	// pendingMax is how many events of a type wait to be written at most.
-	pendingMax = 1000
-	// perSecond is how many events are written on average at most, and burst how many
-	// at once.
-	perSecond, burst = 100, 500
+	// pendingMax is how many events of a type wait to be written at most: as many as are told
+	// at once, so that a namespace that tells much leaves room for others.
+	pendingMax = events.AtOnceMax
 	// writers is how many events are written at a time.
 	writers = 2
 	// attemptsMax is how often an event is tried: the namespace that it is recorded in
@@ -68,21 +65,29 @@ type AnnouncerOptions struct {
 type Announcer struct {
 	AnnouncerOptions
 
-	said    *memory
-	limiter flowcontrol.RateLimiter
+	said *memory
 	// Warnings come first, as they are what somebody has to do something about.
-	normal, warnings chan Event
+	normal, warnings eventQueue
 	dropped          prometheus.Counter
+}
+
+// eventQueue has the events of a type that wait, and as many come as its pace admits.
+type eventQueue struct {
+	pace    *events.EventPace
+	waiting chan Event
+}
+
+func newEventQueue(clk clock.PassiveClock) eventQueue {
+	return eventQueue{pace: events.NewEventPace(clk), waiting: make(chan Event, pendingMax)}
 }
 
 // NewAnnouncer returns an Announcer. It writes events while it runs.
 func NewAnnouncer(o AnnouncerOptions) *Announcer {
 	return &Announcer{
-		AnnouncerOptions: o, said: newMemory(o.Clock), limiter: flowcontrol.NewTokenBucketRateLimiter(perSecond, burst),
-		normal: make(chan Event, pendingMax), warnings: make(chan Event, pendingMax),
+		AnnouncerOptions: o, said: newMemory(o.Clock), normal: newEventQueue(o.Clock), warnings: newEventQueue(o.Clock),
 		dropped: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "capstan_propagation_events_dropped_total",
-			Help: "Number of Events that were not recorded because too many were waiting, or because the hub refused them.",
+			Help: "Number of Events of feature gate KarmadaEvents that were not recorded because there were too many of their namespace, or of all, or because the hub refused them.",
 		}),
 	}
 }
@@ -98,19 +103,28 @@ func (a *Announcer) RecordEvents(all ...Event) {
 		return
 	}
 	for _, event := range all {
-		if a.said.recordIfNew(event) {
+		event.About = events.ShortenReference(event.About)
+		event.Note = events.ShortenNote(event.Note) // before it waits
+		switch {
+		case !a.said.recordIfNew(event):
+		case !a.queueOf(event).pace.AdmitEvent(event.About.Namespace):
+			a.dropped.Inc()
+		default:
 			a.enqueueEvent(event)
 		}
 	}
 }
 
-func (a *Announcer) enqueueEvent(event Event) {
-	queue := a.normal
+func (a *Announcer) queueOf(event Event) eventQueue {
 	if event.Type == corev1.EventTypeWarning {
-		queue = a.warnings
+		return a.warnings
 	}
+	return a.normal
+}
+
+func (a *Announcer) enqueueEvent(event Event) {
 	select {
-	case queue <- event:
+	case a.queueOf(event).waiting <- event:
 	default:
 		a.dropped.Inc()
 	}
@@ -141,17 +155,14 @@ func (a *Announcer) writeEvents(ctx context.Context) {
 	for {
 		var event Event
 		select {
-		case event = <-a.warnings:
+		case event = <-a.warnings.waiting:
 		default:
 			select {
 			case <-ctx.Done():
 				return
-			case event = <-a.warnings:
-			case event = <-a.normal:
+			case event = <-a.warnings.waiting:
+			case event = <-a.normal.waiting:
 			}
-		}
-		if a.limiter.Wait(ctx) != nil {
-			return
 		}
 		a.writeEvent(ctx, event)
 	}
@@ -181,7 +192,7 @@ func (a *Announcer) eventObject(event Event) *eventsv1.Event {
 	return &eventsv1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: util.GenerateEventName(event.About.Name, now.UnixNano())},
 		EventTime:  metav1.NewMicroTime(now), ReportingController: a.Controller, ReportingInstance: a.Instance,
-		Action: action, Reason: event.Reason, Regarding: event.About, Note: events.ShortenNote(event.Note), Type: event.Type,
+		Action: action, Reason: event.Reason, Regarding: event.About, Note: event.Note, Type: event.Type,
 	}
 }
 
