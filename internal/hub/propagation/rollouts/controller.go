@@ -80,7 +80,7 @@ func (c *RolloutController) Reconcile(ctx context.Context, req ctrl.Request) (ct
 		c.Stages.RemoveRollout(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
-	if later := c.Stages.RestBeforeSpec(before); later > 0 {
+	if later := c.Stages.PlaceRollout(before); later > 0 {
 		return ctrl.Result{RequeueAfter: later}, nil
 	}
 	if err := c.Stages.SetRollout(ctx, before); err != nil {

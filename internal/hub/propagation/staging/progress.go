@@ -22,7 +22,7 @@ const decidingShare = 10
 type namespaceRests map[string]time.Time
 
 // beginRest lets others have their time after a decision about a rollout of a namespace, or after
-// its spec was taken in. It ends no earlier rest.
+// its spec was taken in or it was forgotten. It ends no earlier rest.
 func (r namespaceRests) beginRest(namespace string, took time.Duration, now time.Time) {
 	maps.DeleteFunc(r, func(_ string, until time.Time) bool { return !until.After(now) })
 	if until := now.Add((decidingShare - 1) * took); took > 0 && until.After(r[namespace]) {
@@ -87,8 +87,7 @@ func (s *Stages) DecideProgress(key RolloutKey) (RolloutProgress, bool) {
 		RolloutOutcome: e.outcome, Revision: e.last, Objects: len(e.rollout.ObjectNames()), Undone: len(e.undone), Held: e.rollout.HeldObjectCount(),
 		Unstored: e.countUnstored(),
 	}
-	ended := s.Clock.Now()
-	s.rests.beginRest(key.Namespace, ended.Sub(begun), ended)
+	s.restSince(key, begun)
 	return progress, true
 }
 

@@ -86,9 +86,11 @@ type rolloutEntry struct {
 	settled    bool  // all was done since undo is so: it is about nothing that comes later
 	generation int64 // that was taken in
 	last       int64 // the number of the latest revision
-	rollout    *staged.RolloutProgress
-	outcome    staged.RolloutOutcome
-	history    map[types.NamespacedName]history
+	// members are the bindings that Stages.governed has as its own.
+	members map[types.NamespacedName]bool
+	rollout *staged.RolloutProgress
+	outcome staged.RolloutOutcome
+	history map[types.NamespacedName]history
 	// undone are objects whose change is, and since when; waiting are those that have
 	// something to do when all is done.
 	undone  map[types.NamespacedName]time.Time
@@ -172,20 +174,13 @@ func (s *Stages) setRollout(
 	ctx context.Context, r Rollout, members func(context.Context, rolloutTarget) ([]Binding, error), revisions map[types.NamespacedName]history,
 ) error {
 	key := client.ObjectKeyFromObject(r)
-	e := s.lookupEntry(key)
-	if e != nil && (e.uid != r.GetUID() || e.of != targetOf(r)) {
-		s.removeRollout(key, e.uid != r.GetUID())
-		e = nil
-	}
-	if e != nil && e.generation == r.GetGeneration() {
+	e := s.placeRollout(r, revisions)
+	if e.generation == r.GetGeneration() {
 		return s.dropGarbage(ctx, key)
 	}
 	about, err := members(ctx, targetOf(r))
 	if err != nil {
 		return err
-	}
-	if e == nil {
-		e = newRolloutEntry(r, revisions)
 	}
 	s.takeSpec(e, r, about)
 	return s.dropGarbage(ctx, key)
@@ -197,8 +192,8 @@ func newRolloutEntry(r Rollout, revisions map[types.NamespacedName]history) *rol
 		revisions = map[types.NamespacedName]history{}
 	}
 	e := &rolloutEntry{
-		key: client.ObjectKeyFromObject(r), uid: r.GetUID(), of: targetOf(r), created: r.GetCreationTimestamp(), last: r.RolloutStatus().Revision,
-		history: revisions, rollout: staged.NewRolloutProgress(staged.Plan{}), undone: map[types.NamespacedName]time.Time{}, waiting: map[types.NamespacedName]bool{},
+		key: client.ObjectKeyFromObject(r), uid: r.GetUID(), of: targetOf(r), created: r.GetCreationTimestamp(), generation: noGeneration,
+		last: r.RolloutStatus().Revision, members: map[types.NamespacedName]bool{}, history: revisions, rollout: staged.NewRolloutProgress(staged.Plan{}), undone: map[types.NamespacedName]time.Time{}, waiting: map[types.NamespacedName]bool{},
 	}
 	for _, each := range revisions {
 		e.last = max(e.last, each[len(each)-1].number)
@@ -211,94 +206,27 @@ func compareRollouts(a, b RolloutKey, since, other metav1.Time) int {
 	return cmp.Or(since.Compare(other.Time), cmp.Compare(a.Name, b.Name))
 }
 
-// RestBeforeSpec returns after how long SetRollout may take in another spec of a rollout that is known, as
-// those of the namespace have had their share of the time; 0 if it may now.
-func (s *Stages) RestBeforeSpec(r Rollout) time.Duration {
-	key := client.ObjectKeyFromObject(r)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if e := s.entries[key]; e == nil || e.uid != r.GetUID() || e.generation == r.GetGeneration() {
-		return 0
-	}
-	return max(0, s.rests[key.Namespace].Sub(s.Clock.Now()))
-}
-
-// memberBinding is a binding that may be of a rollout.
-type memberBinding struct {
-	name    types.NamespacedName
-	targets []rolloutTarget
-}
-
-// takeSpec takes in the spec of a rollout, and has its objects looked at. There may be many, and others
-// wait while they are gone through.
-func (s *Stages) takeSpec(e *rolloutEntry, r Rollout, bindings []Binding) {
-	plan, _ := staged.CompilePlan(r.RolloutSpec()) // whoever writes the status tells of mistakes
-	members := make([]memberBinding, 0, len(bindings))
-	for _, b := range bindings {
-		members = append(members, memberBinding{name: client.ObjectKeyFromObject(b), targets: targetsOf(b)})
-	}
-	for _, member := range s.joinMembers(e, r, plan, members) {
-		s.Touched(member.name)
-	}
-}
-
-// joinMembers takes in the spec of a rollout, and returns the objects that it is about: none if they are
-// another's.
-func (s *Stages) joinMembers(e *rolloutEntry, r Rollout, plan staged.Plan, members []memberBinding) []memberBinding {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	begun := s.Clock.Now()
-	defer func() {
-		ended := s.Clock.Now()
-		s.rests.beginRest(e.key.Namespace, ended.Sub(begun), ended)
-	}()
-	first := s.entries[e.key] == nil
-	if first {
-		s.entries[e.key] = e
-		delete(s.ended, e.uid) // the cache shows it later than its revisions
-		s.targets[e.of] = append(s.targets[e.of], e.key)
-		slices.SortFunc(s.targets[e.of], func(a, b RolloutKey) int {
-			return compareRollouts(a, b, s.entries[a].created, s.entries[b].created)
-		})
-	}
-	e.rollout.SetPlan(plan)
-	e.outcome.Done = false
-	e.generation = r.GetGeneration()
-	undo := int64(0)
-	if r.RolloutSpec().Undo != nil {
-		undo = *r.RolloutSpec().Undo
-	}
-	e.undo, e.settled = undo, e.settled && undo == e.undo
-	mine := map[types.NamespacedName]bool{}
-	if s.targets[e.of][0] != e.key {
-		members = nil // they are another's
-	}
-	for _, member := range members {
-		if s.governingEntry(member.targets) == e { // it is looked at next, and leaves if it has no right to be here
-			mine[member.name] = true
-			s.joinRollout(member.name, e)
-			e.rollout.ExpectObject(member.name.String())
-		}
-	}
-	if !first {
-		return members
-	}
-	for name, revisions := range e.history { // of objects that left it while nobody looked
-		if !mine[name] {
-			s.garbage.addRevisions(e.key, revisions)
-			delete(e.history, name)
-		}
-	}
-	return members
-}
-
 // RemoveRollout forgets a rollout that is gone. What it kept from clusters is sent to them, and the
 // Sweeper deletes its revisions.
 func (s *Stages) RemoveRollout(key RolloutKey) { s.removeRollout(key, true) }
 
-// removeRollout forgets a rollout, which has ended or is about something else now.
+// removeRollout forgets a rollout, which has ended or is about something else now. There may be many
+// objects, and nobody waits while these are told.
 func (s *Stages) removeRollout(key RolloutKey, ended bool) {
+	members, next := s.detachRollout(key, ended)
+	for name := range members {
+		s.Touched(name)
+	}
+	for _, other := range next {
+		s.Changed(other)
+	}
+}
+
+// detachRollout forgets a rollout, and returns its objects and the other rollouts of the same, of which
+// the first takes them over.
+func (s *Stages) detachRollout(key RolloutKey, ended bool) (members map[types.NamespacedName]bool, next []RolloutKey) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	e := s.entries[key]
 	if e == nil {
 		for name, by := range s.garbage { // of one that was about something else before, and went before it was taken in again
@@ -306,14 +234,14 @@ func (s *Stages) removeRollout(key RolloutKey, ended bool) {
 				s.garbage[name] = types.NamespacedName{} // nobody tries again
 			}
 		}
-		s.mu.Unlock()
-		return
+		return nil, nil
 	}
+	defer s.restSince(key, s.Clock.Now())
 	delete(s.entries, key)
 	if s.targets[e.of] = slices.DeleteFunc(s.targets[e.of], func(k RolloutKey) bool { return k == key }); len(s.targets[e.of]) == 0 {
 		delete(s.targets, e.of)
 	}
-	next := slices.Clone(s.targets[e.of])
+	next = slices.Clone(s.targets[e.of])
 	if ended {
 		s.ended[e.uid] = true
 		maps.DeleteFunc(s.garbage, func(_ string, by types.NamespacedName) bool { return by == key }) // they are among them
@@ -322,21 +250,15 @@ func (s *Stages) removeRollout(key RolloutKey, ended bool) {
 			s.garbage.addRevisions(key, each)
 		}
 	}
-	for name, governor := range s.governed {
-		if governor != key {
-			continue
-		}
+	for name := range e.members {
 		delete(s.governed, name)
-		if len(next) > 0 { // which takes it over
+		if len(next) > 0 {
 			s.governed[name] = next[0]
+			s.entries[next[0]].members[name] = true
 			s.entries[next[0]].rollout.ExpectObject(name.String())
 		}
-		s.Touched(name)
 	}
-	s.mu.Unlock()
-	for _, other := range next {
-		s.Changed(other)
-	}
+	return e.members, next
 }
 
 func (s *Stages) lookupEntry(key RolloutKey) *rolloutEntry {
@@ -364,6 +286,7 @@ func (s *Stages) joinRollout(name types.NamespacedName, e *rolloutEntry) {
 		if old := s.entries[before]; old != nil {
 			s.garbage.addRevisions(name, old.history[name])
 			old.rollout.ForgetObject(name.String())
+			delete(old.members, name)
 			delete(old.history, name)
 			delete(old.undone, name)
 			delete(old.waiting, name)
@@ -373,6 +296,7 @@ func (s *Stages) joinRollout(name types.NamespacedName, e *rolloutEntry) {
 	}
 	if e != nil {
 		s.governed[name] = e.key
+		e.members[name] = true
 	}
 }
 

@@ -151,6 +151,12 @@ func (h *hub) look(sick ...string) string {
 		}
 		h.progress()
 	}
+	return h.clusterWorks()
+}
+
+// clusterWorks returns what clusters are sent.
+func (h *hub) clusterWorks() string {
+	h.Helper()
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(h.works)) {
 		object := &unstructured.Unstructured{}
@@ -383,40 +389,78 @@ func TestDecisionsOfANamespaceHaveTheirShare(t *testing.T) {
 	}
 }
 
-// TestSpecsOfANamespaceHaveTheirShare has a spec changed again and again, which takes long each time: a rollout
-// may be of many objects. Nobody waits while these are told.
-func TestSpecsOfANamespaceHaveTheirShare(t *testing.T) {
-	h := newHub(t)
+// slowDown has all that is done take a second, and objects told of while nobody waits.
+func (h *hub) slowDown() {
 	h.stages.Clock = slowClock{h.clock}
 	h.stages.Touched = func(types.NamespacedName) {
 		if !h.stages.mu.TryLock() {
-			t.Error("others wait while objects are told of")
+			h.Error("others wait while objects are told of")
 			return
 		}
 		h.touched++
 		h.stages.mu.Unlock()
 	}
+}
+
+// TestSpecsOfANamespaceHaveTheirShare has a spec changed again and again, which takes long each time: a rollout
+// may be of many objects. Nobody waits while these are told.
+func TestSpecsOfANamespaceHaveTheirShare(t *testing.T) {
+	h := newHub(t)
+	h.slowDown()
 	told := h.touched
 	h.change(func(spec *fleetv1alpha1.PropagationRolloutSpec) { spec.Paused = true })
 	if h.touched != told+1 {
 		t.Errorf("the object is told of %d times", h.touched-told)
 	}
-	if later := h.stages.RestBeforeSpec(h.rollout); later != 0 {
+	if later := h.stages.PlaceRollout(h.rollout); later != 0 {
 		t.Errorf("a spec that is known has to wait for %s", later)
 	}
 	next := h.rollout.DeepCopy()
 	next.Generation++
-	later := h.stages.RestBeforeSpec(next)
+	later := h.stages.PlaceRollout(next)
 	if later < (decidingShare-2)*time.Second {
 		t.Errorf("a spec took a second, and the next one is taken in after %s", later)
 	}
-	other := next.DeepCopy()
-	if other.Name = "other"; h.stages.RestBeforeSpec(other) != 0 {
-		t.Error("a rollout that is new has to wait")
-	}
 	h.clock.SetTime(h.clock.Now().Add(later))
-	if later := h.stages.RestBeforeSpec(next); later != 0 {
+	if later := h.stages.PlaceRollout(next); later != 0 {
 		t.Errorf("after its time it has to wait for %s", later)
+	}
+}
+
+// TestRolloutsThatComeAndGoHaveTheirShare has a rollout deleted and created again and again, which takes long each time. The
+// next one waits for its turn, and nothing that it is about gets to clusters meanwhile.
+func TestRolloutsThatComeAndGoHaveTheirShare(t *testing.T) {
+	h := newHub(t)
+	h.sent("at first", h.look(), "a 1 x2, b 1 x2")
+	ordinary := h.stages.StageDeps
+	h.slowDown()
+	told := h.touched
+	for n := range 3 {
+		h.rollout.UID = types.UID(fmt.Sprint("again-", n))
+		if later := h.stages.PlaceRollout(h.rollout); later == 0 {
+			t.Errorf("rollout %d is taken in at once", n)
+		}
+	}
+	if h.touched != told+1 {
+		t.Errorf("the object is told of %d times, and is looked at once", h.touched-told)
+	}
+	h.image = "2"
+	if err := h.pass(); err != nil {
+		t.Fatal(err)
+	}
+	h.sent("while the rollout waits", h.clusterWorks(), "a 1 x2, b 1 x2")
+	h.clock.SetTime(h.clock.Now().Add(time.Hour))
+	h.stages.StageDeps = ordinary
+	if later := h.stages.PlaceRollout(h.rollout); later != 0 {
+		t.Errorf("after its time it has to wait for %s", later)
+	}
+	if err := h.stages.SetRollout(t.Context(), h.rollout); err != nil {
+		t.Fatal(err)
+	}
+	h.sent("when it has been taken in", h.look("a"), "a 2 x2, b 1 x2")
+	h.stages.RemoveRollout(client.ObjectKeyFromObject(h.rollout))
+	if len(h.stages.governed) > 0 {
+		t.Errorf("%d bindings are of a rollout that is gone", len(h.stages.governed))
 	}
 }
 
