@@ -14,6 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/hub/registration"
 	"github.com/capstan-io/capstan/internal/registration/agentlabels"
 	"github.com/capstan-io/capstan/internal/server/features"
@@ -39,6 +40,7 @@ type registrationFlags struct {
 	approvedUsers, approvedCSRUsers []string
 	cleanupResources                []string
 	drivers                         []string
+	maxAutomatic                    int
 	countPods, customizations       bool
 	agentLabels                     string
 	// without has the flags of OCM's controller that nothing here needs, with
@@ -52,6 +54,7 @@ func newRegistrationControllerCommand() *cobra.Command {
 	flags := &registrationFlags{
 		managerFlags: newManagerFlags(options.DefaultServer()),
 		drivers:      []string{driverCSR}, without: map[string]*[]string{},
+		maxAutomatic: operatorv1.MaxAutomaticClustersDefault,
 	}
 	cmd := &cobra.Command{
 		Use:   "registration-controller",
@@ -71,6 +74,8 @@ func (f *registrationFlags) addRegistrationFlags(fs *pflag.FlagSet) {
 		"(exact names; needs the feature gate ManagedClusterAutoApproval)"
 	fs.StringSliceVar(&f.approvedUsers, "cluster-auto-approval-users", nil, users)
 	fs.StringSliceVar(&f.approvedCSRUsers, "auto-approved-csr-users", nil, users)
+	fs.IntVar(&f.maxAutomatic, "max-automatic-clusters", f.maxAutomatic,
+		"clusters that the hub accepts without an administrator because of one bootstrap token; 0 is no limit")
 	fs.StringSliceVar(&f.cleanupResources, "gc-resource-list", nil,
 		"kinds, as group/version/resource, that are deleted in this order with a cluster; add-ons and works if empty")
 	fs.StringSliceVar(&f.drivers, "enabled-registration-drivers", f.drivers, "ways to register; there is csr")
@@ -124,6 +129,9 @@ func (f *registrationFlags) registrationOptions() (registration.SetupOptions, er
 			return registration.SetupOptions{}, fmt.Errorf("--enabled-registration-drivers: %q is not supported; there is %q", driver, driverCSR)
 		}
 	}
+	if f.maxAutomatic < 0 {
+		return registration.SetupOptions{}, fmt.Errorf("--max-automatic-clusters: %d is no number of clusters; 0 is no limit", f.maxAutomatic)
+	}
 	labels, err := agentlabels.ParseAllowedKeys(f.agentLabels)
 	if err != nil {
 		return registration.SetupOptions{}, fmt.Errorf("--agent-labels: %w", err)
@@ -135,6 +143,7 @@ func (f *registrationFlags) registrationOptions() (registration.SetupOptions, er
 		CountPods:         f.countPods,
 		Customizations:    f.customizations,
 		AutoApprovedUsers: slices.Concat(f.approvedUsers, f.approvedCSRUsers),
+		MaxAutomatic:      f.maxAutomatic,
 		CleanupResources:  f.cleanupResources,
 		OwnNamespace:      process.OwnNamespace(hubNamespaceDefault),
 		Metrics:           controllermetrics.Registry,

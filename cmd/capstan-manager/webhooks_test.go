@@ -9,9 +9,11 @@ import (
 )
 
 func TestALimitOfClustersBelowZeroIsRefused(t *testing.T) {
-	command := newRootCommand("capstan-manager")
-	command.SetArgs([]string{"registration-webhook", "--max-unaccepted-clusters=-1"})
-	if err := command.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "--max-unaccepted-clusters: -1 is no number of clusters; 0 is no limit") {
-		t.Errorf("got %v, want a refusal of the flag", err)
+	for program, flag := range map[string]string{"registration-webhook": "--max-unaccepted-clusters", "registration-controller": "--max-automatic-clusters"} {
+		command := newRootCommand("capstan-manager")
+		command.SetArgs([]string{program, flag + "=-1"})
+		if err := command.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), flag+": -1 is no number of clusters; 0 is no limit") {
+			t.Errorf("%s: got %v, want a refusal of the flag", program, err)
+		}
 	}
 }

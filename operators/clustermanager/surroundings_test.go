@@ -263,39 +263,48 @@ func TestLabelsOfAgentsReachController(t *testing.T) {
 	}
 }
 
-// TestLimitOfUnacceptedClustersReachesWebhook sets the limit of clusters that wait for acceptance, and then
-// one that is no number: what runs keeps the one before.
-func TestLimitOfUnacceptedClustersReachesWebhook(t *testing.T) {
+// TestLimitsOfClustersReachPrograms sets the limits of clusters that wait for acceptance, and that are accepted
+// automatically, and then one that is no number: what runs keeps those before.
+func TestLimitsOfClustersReachPrograms(t *testing.T) {
 	t.Parallel()
 	l := hubLabs.TakeFixture(t)
 	l.hub(t, func(cm *operatorv1.ClusterManager) {
-		cm.Annotations = map[string]string{operatorv1.AnnotationMaxUnacceptedClusters: "50"}
+		cm.Annotations = map[string]string{operatorv1.AnnotationMaxUnacceptedClusters: "50", operatorv1.AnnotationMaxAutomaticClusters: "20"}
 	})
 	l.settle(t)
+	argsOf := func(program, flag string) []string {
+		t.Helper()
+		args := l.deployments(t)["cluster-manager-registration-"+program].Spec.Template.Spec.Containers[0].Args
+		return slices.DeleteFunc(args, func(arg string) bool { return !strings.HasPrefix(arg, flag) })
+	}
 	limits := func() []string {
 		t.Helper()
-		args := l.deployments(t)["cluster-manager-registration-webhook"].Spec.Template.Spec.Containers[0].Args
-		return slices.DeleteFunc(args, func(arg string) bool { return !strings.HasPrefix(arg, "--max-unaccepted-clusters") })
+		return append(argsOf("webhook", "--max-unaccepted-clusters"), argsOf("controller", "--max-automatic-clusters")...)
 	}
-	if diff := cmp.Diff([]string{"--max-unaccepted-clusters=50"}, limits()); diff != "" {
-		t.Errorf("what the webhook is told (-want +got):\n%s", diff)
+	want := []string{"--max-unaccepted-clusters=50", "--max-automatic-clusters=20"}
+	if diff := cmp.Diff(want, limits()); diff != "" {
+		t.Errorf("what the programs are told (-want +got):\n%s", diff)
 	}
-	l.change(t, func(cm *operatorv1.ClusterManager) {
-		cm.Annotations[operatorv1.AnnotationMaxUnacceptedClusters] = "many"
-	})
-	if _, err := l.pass(t); !errors.Is(err, reconcile.TerminalError(nil)) {
-		t.Errorf("the pass ended with %v, want a terminal error", err)
-	}
-	got := l.condition(t, operatorv1.ClusterManagerConditionApplied)
-	if got.Reason != "ConfigurationNotSupported" || !strings.Contains(got.Message, `annotation fleet.capstan.io/max-unaccepted-clusters is "many"`) {
-		t.Errorf("Applied is %+v", got)
-	}
-	if diff := cmp.Diff([]string{"--max-unaccepted-clusters=50"}, limits()); diff != "" {
-		t.Errorf("what the webhook is told after a mistake (-want +got):\n%s", diff)
+	for _, annotation := range []string{operatorv1.AnnotationMaxUnacceptedClusters, operatorv1.AnnotationMaxAutomaticClusters} {
+		before := ""
+		l.change(t, func(cm *operatorv1.ClusterManager) {
+			before, cm.Annotations[annotation] = cm.Annotations[annotation], "many"
+		})
+		if _, err := l.pass(t); !errors.Is(err, reconcile.TerminalError(nil)) {
+			t.Errorf("%s: the pass ended with %v, want a terminal error", annotation, err)
+		}
+		got := l.condition(t, operatorv1.ClusterManagerConditionApplied)
+		if got.Reason != "ConfigurationNotSupported" || !strings.Contains(got.Message, "annotation "+annotation+` is "many"`) {
+			t.Errorf("Applied is %+v", got)
+		}
+		if diff := cmp.Diff(want, limits()); diff != "" {
+			t.Errorf("what the programs are told after a mistake (-want +got):\n%s", diff)
+		}
+		l.change(t, func(cm *operatorv1.ClusterManager) { cm.Annotations[annotation] = before })
 	}
 	l.change(t, func(cm *operatorv1.ClusterManager) { cm.Annotations = nil })
 	l.settle(t)
 	if got := limits(); len(got) > 0 {
-		t.Errorf("without the annotation the webhook is told %q, want nothing", got)
+		t.Errorf("without the annotations the programs are told %q, want nothing", got)
 	}
 }

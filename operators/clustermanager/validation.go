@@ -69,11 +69,16 @@ func checkSupportedSpec(spec operatorv1.ClusterManagerSpec) error {
 // agents, on works, and on series of metrics. It returns a MistakeError if one cannot be read: with
 // the default instead, a hub that is to be narrower would be wide open.
 func readLimitAnnotations(p *clusterManagerPass) error {
-	var err error
+	var err, wrong error
 	if _, set := p.Object.Annotations[operatorv1.AnnotationMaxUnacceptedClusters]; set {
 		var limit int
 		limit, err = p.Object.MaxUnacceptedClusters()
 		p.hub.MaxUnaccepted = &limit
+	}
+	if _, set := p.Object.Annotations[operatorv1.AnnotationMaxAutomaticClusters]; set {
+		var limit int
+		limit, wrong = p.Object.MaxAutomaticClusters()
+		p.hub.MaxAutomatic = &limit
 	}
 	named, unclear := p.Object.MetricsPerCluster()
 	p.hub.MetricsPerCluster = named
@@ -86,7 +91,7 @@ func readLimitAnnotations(p *clusterManagerPass) error {
 	p.hub.AgentLabels = labels
 	shared, oversized := sharedWorkBytes(p.Object)
 	p.hub.SharedWorkBytesMax = shared
-	if err = errors.Join(err, unclear, mistake, malformed, oversized); err != nil {
+	if err = errors.Join(err, wrong, unclear, mistake, malformed, oversized); err != nil {
 		return install.MistakeError{Message: err.Error()}
 	}
 	return nil

@@ -31,6 +31,11 @@ const (
 	// because of a bootstrap token count for the token. Who may accept clusters has no
 	// limit. Default: MaxUnacceptedClustersDefault.
 	AnnotationMaxUnacceptedClusters = "fleet.capstan.io/max-unaccepted-clusters"
+	// AnnotationMaxAutomaticClusters on a ClusterManager is how many clusters the hub
+	// accepts by itself because of one bootstrap token; further ones wait for an
+	// administrator: a number such as "50", or "0" for no limit. Default:
+	// MaxAutomaticClustersDefault.
+	AnnotationMaxAutomaticClusters = "fleet.capstan.io/max-automatic-clusters"
 	// AnnotationMaxRequestsPerUser on a ClusterManager is how many requests for the
 	// Cluster API one user may have under way at a time, and as many watches: a number
 	// such as "50", or "0" for no limit. Default: MaxRequestsPerUserDefault.
@@ -49,6 +54,10 @@ const (
 // AnnotationMaxUnacceptedClusters.
 const MaxUnacceptedClustersDefault = 1000
 
+// MaxAutomaticClustersDefault is the limit of a hub whose ClusterManager has no
+// AnnotationMaxAutomaticClusters.
+const MaxAutomaticClustersDefault = 100
+
 // MaxRequestsPerUserDefault is the limit of a hub whose ClusterManager has no
 // AnnotationMaxRequestsPerUser.
 const MaxRequestsPerUserDefault = 200
@@ -58,6 +67,13 @@ const MaxRequestsPerUserDefault = 200
 // none.
 func (c *ClusterManager) MaxUnacceptedClusters() (int, error) {
 	return c.limit(AnnotationMaxUnacceptedClusters, MaxUnacceptedClustersDefault)
+}
+
+// MaxAutomaticClusters returns the limit that the annotations of the ClusterManager
+// set for clusters that are accepted automatically because of one bootstrap token; 0
+// is none.
+func (c *ClusterManager) MaxAutomaticClusters() (int, error) {
+	return c.limit(AnnotationMaxAutomaticClusters, MaxAutomaticClustersDefault)
 }
 
 // MaxRequestsPerUser returns the limit that the annotations of the ClusterManager

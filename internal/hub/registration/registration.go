@@ -83,6 +83,9 @@ type SetupOptions struct {
 	// requests are approved, and whose clusters are accepted, without an
 	// administrator. They count only with the gate ManagedClusterAutoApproval.
 	AutoApprovedUsers []string
+	// MaxAutomatic is how many clusters are accepted without an administrator because
+	// of one bootstrap token; 0 is no limit.
+	MaxAutomatic int
 	// CleanupResources are the kinds, as group/version/resource and in this order,
 	// that are deleted with a cluster (gate ResourceCleanup). Defaults to add-ons
 	// and works.
@@ -187,7 +190,7 @@ func SetupRegistrationControllers(ctx context.Context, mgr ctrl.Manager, o Setup
 		}
 		life.Collector = gc.NewNamespaceCollector(c, mgr.GetAPIReader(), o.Clock, kinds)
 	}
-	approvals := approval.NewCSRApprovalController(approval.CSRApprovalDeps{Client: c, Live: mgr.GetAPIReader(), Clock: o.Clock, Events: recorder, Automatic: automaticUsers(o)})
+	approvals := approval.NewCSRApprovalController(approval.CSRApprovalDeps{Client: c, Live: mgr.GetAPIReader(), Clock: o.Clock, Events: recorder, Automatic: automaticApproval(o)})
 	if err := metrics.RegisterCollectors(o.Metrics, append(newClusterCollectors(c, o.Clock, mgr.Elected()), approvals.MetricCollector(), dropped)...); err != nil {
 		return err
 	}
@@ -234,11 +237,12 @@ func reviewHubRights(ctx context.Context, mgr ctrl.Manager) (rights.Rights, erro
 	return held, mgr.Add(&rights.ChangeWatcher{Client: mgr.GetClient(), Wanted: wanted, Lacked: lacked, Every: reviewEvery})
 }
 
-// automaticUsers returns the users to trust: nobody, unless the gate is on.
-func automaticUsers(o SetupOptions) policy.AutoApproval {
+// automaticApproval returns the users to trust, nobody unless the gate is on, and how many
+// clusters a token may have accepted.
+func automaticApproval(o SetupOptions) policy.AutoApproval {
 	if !o.Gates.Enabled(features.ManagedClusterAutoApproval) {
-		return policy.AutoApproval{}
+		return policy.AutoApproval{TokenClustersMax: o.MaxAutomatic}
 	}
 	users := slices.DeleteFunc(slices.Clone(o.AutoApprovedUsers), func(user string) bool { return user == "" })
-	return policy.AutoApproval{Users: users}
+	return policy.AutoApproval{Users: users, TokenClustersMax: o.MaxAutomatic}
 }

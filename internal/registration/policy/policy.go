@@ -10,6 +10,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/registration/boundtoken"
 )
 
@@ -29,8 +30,9 @@ const (
 	Refuse RequestVerdict = "Refuse"
 	// Approve is for requests that may be approved now. A renewal needs the
 	// permission to renew besides, see NotAuthorized, and a cluster that is to be
-	// accepted a namespace that is nobody else's, see NamespaceTaken, and labels that
-	// put it into no set, see InSetByLabels.
+	// accepted a token that has not had too many accepted, see TokenExhausted, a
+	// namespace that is nobody else's, see NamespaceTaken, and labels that put it into
+	// no set, see InSetByLabels.
 	Approve RequestVerdict = "Approve"
 )
 
@@ -115,6 +117,9 @@ type ClusterFacts struct {
 type AutoApproval struct {
 	// Users are exact user names. Empty means nobody.
 	Users []string
+	// TokenClustersMax is how many clusters may be accepted automatically because of
+	// one bootstrap token; 0 is no limit.
+	TokenClustersMax int
 }
 
 // RequestDecision is what was decided and why.
@@ -178,6 +183,15 @@ func CheckCluster(request SigningRequest, cluster string) (reason, message strin
 func (d RequestDecision) NotAuthorized(user, cluster string) RequestDecision {
 	return d.withVerdict(Refuse, ReasonNotAuthorized, fmt.Sprintf(
 		"user %q may not renew certificates of cluster %q (managedclusters/clientcertificates)", user, cluster))
+}
+
+// TokenExhausted turns the approval of a first request into a refusal, for a cluster that nobody has
+// accepted, of a bootstrap token because of which the hub has accepted as many as it may: whatever it
+// sends to all clusters, it stores once more for each, and nobody has looked at any of these.
+func (d RequestDecision) TokenExhausted(user, cluster string, clustersMax int) RequestDecision {
+	return d.withVerdict(Refuse, ReasonNotAutomatic, fmt.Sprintf(
+		"the hub has accepted %d clusters automatically for user %q, as many as it may, so an administrator has to accept cluster %[3]q: capstan accept %[3]s; "+
+			"annotation %[4]s of the ClusterManager allows more", clustersMax, user, cluster, operatorv1.AnnotationMaxAutomaticClusters))
 }
 
 // NamespaceTaken turns the approval of a first request into a refusal, for a cluster that nobody

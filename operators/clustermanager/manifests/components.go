@@ -96,6 +96,9 @@ func registrationFlags(h Hub, image string) []string {
 	if h.PropagationEnabled() {
 		flags = append(flags, "--count-pods", "--customizations")
 	}
+	if h.MaxAutomatic != nil {
+		flags = append(flags, "--max-automatic-clusters="+strconv.Itoa(*h.MaxAutomatic))
+	}
 	if len(h.AgentLabels) > 0 {
 		flags = append(flags, "--agent-labels="+h.AgentLabels.String())
 	}

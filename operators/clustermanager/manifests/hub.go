@@ -54,6 +54,9 @@ type Hub struct {
 	// MaxUnaccepted is how many clusters of one user may wait for acceptance; nil
 	// leaves the default.
 	MaxUnaccepted *int
+	// MaxAutomatic is how many clusters are accepted automatically because of one
+	// bootstrap token; nil leaves the default.
+	MaxAutomatic *int
 	// AgentLabels are the labels that agents may change whose ClusterConnection does not
 	// say which.
 	AgentLabels agentlabels.AllowedKeys

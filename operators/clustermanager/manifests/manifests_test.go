@@ -81,6 +81,7 @@ func everything() Hub {
 	h.Replicas = 3
 	h.PullSecret = "pull"
 	h.MaxUnaccepted = ptr.To(50)
+	h.MaxAutomatic = ptr.To(20)
 	h.MaxRequestsPerUser = 100
 	h.Labels = map[string]string{"team": "fleet"}
 	h.ProxyEnv = []corev1.EnvVar{{Name: "HTTPS_PROXY", Value: "http://proxy:3128"}}

@@ -24,6 +24,7 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
 	"github.com/capstan-io/capstan/internal/cluster/view"
+	"github.com/capstan-io/capstan/internal/registration/boundtoken"
 	"github.com/capstan-io/capstan/internal/registration/policy"
 )
 
@@ -133,7 +134,7 @@ func (c *CSRApprovalController) decideRequest(
 			return decision.NotAuthorized(csr.Spec.Username, mc.Name), nil
 		}
 	case !mc.Spec.HubAcceptsClient:
-		return c.decideAcceptance(ctx, mc, decision)
+		return c.decideAcceptance(ctx, csr.Spec.Username, mc, decision)
 	}
 	return decision, nil
 }
@@ -141,8 +142,15 @@ func (c *CSRApprovalController) decideRequest(
 // decideAcceptance decides whether the hub accepts by itself a cluster that it would accept by what is known of
 // the cluster alone.
 func (c *CSRApprovalController) decideAcceptance(
-	ctx context.Context, mc *clusterv1.ManagedCluster, decision policy.RequestDecision,
+	ctx context.Context, user string, mc *clusterv1.ManagedCluster, decision policy.RequestDecision,
 ) (policy.RequestDecision, error) {
+	exhausted, err := c.isTokenExhausted(ctx, user)
+	if err != nil {
+		return policy.RequestDecision{}, err
+	}
+	if exhausted {
+		return decision.TokenExhausted(user, mc.Name, c.Automatic.TokenClustersMax), nil
+	}
 	taken, err := c.isNamespaceTaken(ctx, mc.Name)
 	if err != nil {
 		return policy.RequestDecision{}, err
@@ -160,6 +168,19 @@ func (c *CSRApprovalController) decideAcceptance(
 		}
 	}
 	return decision, nil
+}
+
+// isTokenExhausted reports whether as many clusters as may be were accepted automatically for a user, if it is
+// that of a bootstrap token. Those that are accepted at the same moment are not counted.
+func (c *CSRApprovalController) isTokenExhausted(ctx context.Context, user string) (bool, error) {
+	if c.Automatic.TokenClustersMax == 0 || !boundtoken.IsTokenUser(user) {
+		return false, nil
+	}
+	accepted := &clusterv1.ManagedClusterList{}
+	if err := c.Client.List(ctx, accepted, client.MatchingFields{indexAutomatic: user}, client.UnsafeDisableDeepCopy); err != nil {
+		return false, fmt.Errorf("listing the ManagedClusters that were accepted automatically for user %q: %w", user, err)
+	}
+	return len(accepted.Items) >= c.Automatic.TokenClustersMax, nil
 }
 
 // isNamespaceTaken reports whether the hub has a namespace of the name of a cluster that it has not made for it.

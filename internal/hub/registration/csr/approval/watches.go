@@ -33,6 +33,8 @@ const (
 	indexApproved = "approvedOfCluster"
 	// indexRequester finds all requests of a user for a cluster.
 	indexRequester = "clusterAndRequester"
+	// indexAutomatic finds the clusters that were accepted automatically for a user.
+	indexAutomatic = "acceptedForUser"
 )
 
 // SetupWithManager adds the controller to the manager. Requests that wait are
@@ -46,6 +48,9 @@ func (c *CSRApprovalController) SetupWithManager(ctx context.Context, mgr ctrl.M
 		if err := mgr.GetFieldIndexer().IndexField(ctx, csrs, name, extract); err != nil {
 			return fmt.Errorf("indexing CertificateSigningRequests by %s: %w", name, err)
 		}
+	}
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &clusterv1.ManagedCluster{}, indexAutomatic, indexByAutomatic); err != nil {
+		return fmt.Errorf("indexing ManagedClusters by %s: %w", indexAutomatic, err)
 	}
 	return ctrl.NewControllerManagedBy(mgr).Named(c.ControllerName()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: reconcilesMax}).
@@ -172,6 +177,16 @@ func indexByRequester(obj client.Object) []string {
 		return nil
 	}
 	return []string{requesterKey(csr)}
+}
+
+// indexByAutomatic returns the user for whom a cluster was accepted automatically, also if it is not
+// accepted any more: what the hub has sent it is there until the cluster is deleted.
+func indexByAutomatic(cluster client.Object) []string {
+	annotations := cluster.GetAnnotations()
+	if annotations[clusterv1.AnnotationAutomaticallyAcceptedOn] == "" {
+		return nil
+	}
+	return []string{annotations[clusterv1.AnnotationJoinRequestedBy]}
 }
 
 func requesterKey(csr *certificatesv1.CertificateSigningRequest) string {
