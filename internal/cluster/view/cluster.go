@@ -69,6 +69,9 @@ type Cluster struct {
 	Admission Acceptance
 	// Joined says that an agent has joined as this cluster.
 	Joined bool
+	// AsksToJoin says that nobody has accepted the cluster so far, and that whoever asked for it could
+	// not have: its name, labels and taints are that one's choice.
+	AsksToJoin bool
 	// Available is what the hub says of its health, "" if nothing yet, and since when.
 	Available      metav1.ConditionStatus
 	AvailableSince time.Time
@@ -138,6 +141,7 @@ func FromCluster(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.Cl
 	c := IdentityFromCluster(cluster, connection)
 	c.agentLabels = agentlabels.AllowedOf(cluster)
 	c.Joined = meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionJoined)
+	c.AsksToJoin = asksToJoin(cluster) && !c.OwnsNamespace()
 	c.property = claims[clusterv1alpha1.ClaimID]
 	c.Version = cmp.Or(cluster.Status.Version.Kubernetes, connection.Status.KubernetesVersion, claims[clusterv1alpha1.ClaimKubeVersion])
 	c.Zones = connection.Spec.Zones
@@ -222,6 +226,12 @@ func (c Cluster) KnownIdentity() string { return cmp.Or(c.Held, c.Claimed, c.pro
 // there. Whoever may only ask for acceptance gets hold of no namespace by its name.
 func (c Cluster) OwnsNamespace() bool {
 	return c.Accepted || c.Joined || c.Admission == Admitted || c.Mode == Push
+}
+
+// asksToJoin reports whether the hub has marked a cluster as one that waits for acceptance, and nobody who may
+// accept it has registered it. Nobody but the hub writes these marks.
+func asksToJoin(cluster *clusterv1.ManagedCluster) bool {
+	return clusterv1.AwaitingMarkOf(cluster) != "" && cluster.Annotations[clusterv1.AnnotationRegisteredByAcceptor] != "true"
 }
 
 // identityBytesMax is how long an identity is at most. It is the UID of a namespace, which

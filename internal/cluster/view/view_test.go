@@ -123,6 +123,39 @@ func TestWhatIsKnownOfACluster(t *testing.T) {
 	}
 }
 
+// TestWhoOnlyAsksToJoin is about clusters that nobody has accepted: who asked for one may have chosen all that it
+// is known by. What was accepted once, or is dialled, is the hub's.
+func TestWhoOnlyAsksToJoin(t *testing.T) {
+	const mark = "0123456789abcdef"
+	push := &fleetv1alpha1.ClusterConnection{Spec: fleetv1alpha1.ClusterConnectionSpec{SyncMode: fleetv1alpha1.SyncModePush}}
+	for name, tc := range map[string]struct {
+		annotations, labels map[string]string
+		accepted            bool
+		condition           string
+		connection          *fleetv1alpha1.ClusterConnection
+		want                bool
+	}{
+		"asked for with a bootstrap token":          {annotations: map[string]string{clusterv1.AnnotationAwaitingAcceptance: mark}, want: true},
+		"asked for, as earlier releases marked it":  {labels: map[string]string{clusterv1.LabelAwaitingAcceptance: mark}, want: true},
+		"registered by who could have accepted it":  {annotations: map[string]string{clusterv1.AnnotationAwaitingAcceptance: mark, clusterv1.AnnotationRegisteredByAcceptor: "true"}},
+		"created where nobody marks clusters":       {},
+		"accepted, and the mark is about to go":     {annotations: map[string]string{clusterv1.AnnotationAwaitingAcceptance: mark}, accepted: true},
+		"it had joined, and was denied":             {annotations: map[string]string{clusterv1.AnnotationAwaitingAcceptance: mark}, condition: clusterv1.ManagedClusterConditionJoined},
+		"the hub dials it, as an administrator has": {annotations: map[string]string{clusterv1.AnnotationAwaitingAcceptance: mark}, connection: push},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mc := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c", Annotations: tc.annotations, Labels: tc.labels}}
+			mc.Spec.HubAcceptsClient = tc.accepted
+			if tc.condition != "" {
+				mc.Status.Conditions = []metav1.Condition{{Type: tc.condition, Status: metav1.ConditionTrue}}
+			}
+			if got := FromCluster(mc, tc.connection).AsksToJoin; got != tc.want {
+				t.Errorf("it only asks to join: %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
 // TestAClusterIsInFewZones has the agents of clusters report zones without number, and one
 // zone again and again.
 func TestAClusterIsInFewZones(t *testing.T) {

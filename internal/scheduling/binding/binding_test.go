@@ -53,6 +53,7 @@ func TestWhoMayBeChosen(t *testing.T) {
 		"NoSchedule, and it has the object":                 {cluster: "c taint=NoSelectIfNew", target: true, want: "chosen"},
 		"NoExecute":                                         {placement: tolerant, cluster: "c taint=NoSelect", want: "taint t:NoSelect is not tolerated", by: "taints"},
 		"NoExecute, and it has the object":                  {cluster: "c taint=NoSelect", target: true, want: "chosen"},
+		"it only asks to join":                              {placement: "{clusterTolerations: [{operator: Exists}]}", cluster: "c taint=NoSelect asking", want: "it waits for acceptance, which no toleration replaces", by: "taints"},
 		"PreferNoSchedule":                                  {cluster: "c taint=PreferNoSelect", want: "chosen"},
 		"an affinity, though it has it":                     {placement: "{clusterAffinity: {exclude: [c]}}", cluster: "c", target: true, want: "it is excluded by name", by: "clusterAffinity"},
 		"no place":                                          {placement: "{spreadConstraints: [{spreadByField: zone}, {spreadByField: cluster}]}", cluster: "c", want: "it has no zone", by: "spreadConstraints"},

@@ -47,6 +47,8 @@ func fleetOf(texts ...string) view.Fleet {
 				c.Taints = append(c.Taints, view.Taint{Key: "t", Effect: view.Effect(value)})
 			case "deleting":
 				c.Deleting = true
+			case "asking":
+				c.AsksToJoin = true
 			default:
 				c.Labels[key] = value
 			}
@@ -192,6 +194,7 @@ func TestDivisionByHand(t *testing.T) {
 		"static: nothing stays":                    {placement: static, replicas: 4, previous: "c:4", want: "a:2 b:1 c:1"},
 		"static: spread constraints do not count":  {placement: with(static, "spreadConstraints: [{spreadByField: cluster, maxGroups: 1}]"), replicas: 3, want: "a:1 b:1 c:1"},
 		"static: room does not count":              {placement: static, clusters: []string{"a pods=0", "b pods=9"}, replicas: 2, want: "a:1 b:1"},
+		"static: who only asks to join gets none":  {placement: with(static, "clusterTolerations: [{operator: Exists}]"), clusters: []string{"a", "b", "c taint=NoSelect asking"}, replicas: 4, want: "a:2 b:2"},
 		"dynamic, at first":                        {placement: dynamic, clusters: rooms, replicas: 7, want: "a:2 b:4 c:1"},
 		"dynamic, more":                            {placement: dynamic, clusters: rooms, replicas: 7, previous: "c:4", want: "a:1 b:2 c:4"},
 		"dynamic, fewer":                           {placement: dynamic, clusters: rooms, replicas: 3, previous: "a:2 c:4", want: "a:1 c:2"},

@@ -129,6 +129,7 @@ func TestWhoIsNotAffectedChoosesTheSame(t *testing.T) {
 		if chance.IntN(3) == 0 {
 			changed.Taints = []view.Taint{{Key: "gpu", Since: noon, Effect: view.Effect(chance.one(string(view.NoSelect), string(view.PreferNoSelect)))}}
 		}
+		changed.AsksToJoin = before.AsksToJoin && chance.IntN(2) == 0
 		if request.AffectedByChange(&before, &changed, slices.Contains(first.Targets, before.Name), noon) {
 			continue
 		}

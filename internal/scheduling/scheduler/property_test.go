@@ -24,7 +24,7 @@ func (c byChance) clusters() []view.Cluster {
 	var clusters []view.Cluster
 	for i := range c.IntN(25) {
 		cluster := view.Cluster{
-			Name: fmt.Sprintf("c%02d", i), Deleting: c.IntN(12) == 0, Decisions: c.IntN(5),
+			Name: fmt.Sprintf("c%02d", i), Deleting: c.IntN(12) == 0, AsksToJoin: c.IntN(12) == 0, Decisions: c.IntN(5),
 			Labels: map[string]string{"env": c.one("prod", "test"), "zone": c.one("a", "b", "c")},
 			Claims: map[string]string{"cloud": c.one("own", "rented")},
 		}

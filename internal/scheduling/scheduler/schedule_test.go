@@ -77,9 +77,14 @@ func TestFilters(t *testing.T) {
 			spec:    RequestSpec{Tolerations: []Toleration{{Key: "gpu", Operator: Exists, For: new(10 * time.Second)}, {Key: "gpu", Operator: Exists, For: &minute}}},
 			cluster: view.Cluster{Taints: []view.Taint{gpu}}, want: "chosen", after: noon.Add(30 * time.Second),
 		},
-		"a taint for newcomers":            {cluster: view.Cluster{Taints: []view.Taint{newcomers}}, want: "taint full:NoSelectIfNew is not tolerated"},
-		"a taint for newcomers, not a new": {cluster: view.Cluster{Taints: []view.Taint{newcomers}}, previous: []string{"c"}, want: "chosen"},
-		"a taint that is a preference":     {cluster: view.Cluster{Taints: []view.Taint{odd}}, want: "chosen"},
+		"it only asks to join": {
+			spec:    RequestSpec{Tolerations: []Toleration{{Operator: Exists}}},
+			cluster: view.Cluster{AsksToJoin: true, Taints: []view.Taint{gpu}}, previous: []string{"c"}, want: "it waits for acceptance, which no toleration replaces",
+		},
+		"it only asks to join, and its taint is not tolerated": {cluster: view.Cluster{AsksToJoin: true, Taints: []view.Taint{gpu}}, want: "taint gpu=only:NoSelect is not tolerated"},
+		"a taint for newcomers":                                {cluster: view.Cluster{Taints: []view.Taint{newcomers}}, want: "taint full:NoSelectIfNew is not tolerated"},
+		"a taint for newcomers, not a new":                     {cluster: view.Cluster{Taints: []view.Taint{newcomers}}, previous: []string{"c"}, want: "chosen"},
+		"a taint that is a preference":                         {cluster: view.Cluster{Taints: []view.Taint{odd}}, want: "chosen"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -144,6 +149,24 @@ func TestScorers(t *testing.T) {
 				t.Errorf("it is to be looked at again at %s, want %s", result.After, tc.after)
 			}
 		})
+	}
+}
+
+// TestWhoAsksToJoinTakesNothingAway has somebody ask to join with clusters that nobody has anything in, where
+// a request tolerates clusters whose agents are silent: they rank before those that are busiest.
+func TestWhoAsksToJoinTakesNothingAway(t *testing.T) {
+	silent := []view.Taint{{Key: "unreachable", Effect: view.NoSelect}}
+	spec := RequestSpec{
+		Tolerations: []Toleration{{Key: "unreachable", Operator: Exists}}, Count: new(1),
+		Scorers: []WeightedScorer{{Scorer: Balance{}, Weight: 1}, {Scorer: Steady{}, Weight: 1}},
+	}
+	busy := view.Cluster{Name: "busy", Taints: silent, Decisions: 9}
+	for asks, want := range map[bool]string{true: "busy", false: "asks"} {
+		fleet := view.NewFleet(busy, view.Cluster{Name: "asks", Taints: silent, AsksToJoin: asks})
+		result := ScheduleClusters(fleet, compiled(t, spec), []string{"busy"}, noon)
+		if diff := cmp.Diff([]string{want}, result.Targets); diff != "" {
+			t.Errorf("a cluster that only asks to join: %t (-want +got):\n%s", asks, diff)
+		}
 	}
 }
 
@@ -230,6 +253,7 @@ func TestChecksTellAllThatIsAgainstACluster(t *testing.T) {
 	})
 	cluster := view.FromCluster(&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, nil)
 	cluster.Taints = []view.Taint{gpu, full}
+	cluster.AsksToJoin = true
 	result := ScheduleClusters(view.NewFleet(cluster), request, nil, noon)
 	want := []FilterCheck{
 		{Filter: "deletion"},
@@ -239,7 +263,7 @@ func TestChecksTellAllThatIsAgainstACluster(t *testing.T) {
 			`predicate 1: CEL expression "managedCluster.metadata.name == \"b\"" is not true for it`,
 			`predicate 2: CEL expression "managedCluster.status.nonsense == \"b\"" fails: cluster a: the object has no field nonsense; test for it with has()`,
 		}},
-		{Filter: "taints", Objections: []string{"taint gpu:NoSelect is not tolerated", "taint full:NoSelectIfNew is not tolerated"}},
+		{Filter: "taints", Objections: []string{"taint gpu:NoSelect is not tolerated", "taint full:NoSelectIfNew is not tolerated", "it waits for acceptance, which no toleration replaces"}},
 	}
 	if diff := cmp.Diff(want, result.FilterChecks("a")); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

@@ -81,7 +81,8 @@ func tolerated(now *schedulingCycle, tolerations []Toleration, taint view.Taint)
 	return true
 }
 
-// taintFilter bars clusters that have a taint which is not tolerated.
+// taintFilter bars clusters that have a taint which is not tolerated. And it bars those that only ask to join,
+// whatever is tolerated: they have the taint of clusters whose agents are silent, and who tolerates it means those.
 type taintFilter struct {
 	tolerations []Toleration
 	// lenient says that no taint matters to clusters that are chosen already.
@@ -96,7 +97,7 @@ func (f taintFilter) admitsCluster(now *schedulingCycle, i int, c *view.Cluster)
 			return false, n
 		}
 	}
-	return true, 0
+	return !c.AsksToJoin, len(c.Taints)
 }
 
 // barsCluster reports whether a taint of a cluster keeps it from being chosen.
@@ -110,6 +111,9 @@ func (f taintFilter) barsCluster(now *schedulingCycle, i int, taint view.Taint) 
 func (taintFilter) refusalCode() verdictCode { return codeTaint }
 
 func (taintFilter) explainRefusal(c *view.Cluster, detail int) string {
+	if detail == len(c.Taints) {
+		return "it waits for acceptance, which no toleration replaces"
+	}
 	return fmt.Sprintf("taint %s is not tolerated", c.Taints[detail])
 }
 
@@ -119,6 +123,9 @@ func (f taintFilter) objections(now *schedulingCycle, i int, c *view.Cluster) []
 		if f.barsCluster(now, i, taint) {
 			against = append(against, f.explainRefusal(c, n))
 		}
+	}
+	if c.AsksToJoin {
+		against = append(against, f.explainRefusal(c, len(c.Taints)))
 	}
 	return against
 }
