@@ -140,7 +140,6 @@ func FromCluster(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.Cl
 	claims := claimsWithPinned(cluster, pinned)
 	c := IdentityFromCluster(cluster, connection)
 	c.agentLabels = agentlabels.AllowedOf(cluster)
-	c.Joined = meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionJoined)
 	c.AsksToJoin = asksToJoin(cluster) && !c.OwnsNamespace()
 	c.property = claims[clusterv1alpha1.ClaimID]
 	c.Version = cmp.Or(cluster.Status.Version.Kubernetes, connection.Status.KubernetesVersion, claims[clusterv1alpha1.ClaimKubeVersion])
@@ -174,8 +173,8 @@ func FromCluster(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.Cl
 	return c
 }
 
-// IdentityFromCluster returns of what is known about a cluster only who it is and whether it is in the
-// fleet, which is what FirstOfIdentity and MayShare ask for. Unlike FromCluster, it takes no
+// IdentityFromCluster returns of what is known about a cluster only who it is and whether it is, or was, in the
+// fleet, which is what FirstOfIdentity, MayShare and OwnsNamespace ask for. Unlike FromCluster, it takes no
 // longer where a cluster says much of itself. Either may be nil.
 func IdentityFromCluster(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.ClusterConnection) Cluster {
 	if cluster == nil {
@@ -188,8 +187,9 @@ func IdentityFromCluster(cluster *clusterv1.ManagedCluster, connection *fleetv1a
 		Name:    cmp.Or(cluster.Name, connection.Name),
 		Created: cluster.CreationTimestamp.Time, Deleting: !cluster.DeletionTimestamp.IsZero(),
 		Accepted: cluster.Spec.HubAcceptsClient, Admission: acceptanceOf(cluster),
-		Mode: modeOf(connection),
-		Held: connection.Identity(), Claimed: cmp.Or(ClaimedIdentity(cluster), connection.Status.ID),
+		Joined: meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionJoined),
+		Mode:   modeOf(connection),
+		Held:   connection.Identity(), Claimed: cmp.Or(ClaimedIdentity(cluster), connection.Status.ID),
 	}
 }
 

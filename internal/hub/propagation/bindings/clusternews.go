@@ -114,7 +114,7 @@ func (w clusterWatch) enqueueAffected(q bindingQueue, applied decide.AppliedPlac
 	if len(affected)+len(confirmed) == 0 {
 		return
 	}
-	wait := w.changeDelay(cluster, change.before, change.after)
+	wait := w.hearing.ChangeDelay(cluster, change.before, change.after)
 	for _, name := range affected {
 		q.AddAfter(reconcile.Request{NamespacedName: name}, wait)
 	}

@@ -5,9 +5,6 @@ package bindings
 
 import (
 	"context"
-	"maps"
-	"slices"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,7 +28,7 @@ type clusterWatch struct {
 	BindingControllerDeps
 
 	stakes  *stakes.Stakes
-	hearing *clusterThrottle
+	hearing *fleet.ClusterThrottle
 	news    *clusterNews
 }
 
@@ -125,28 +122,4 @@ func (w clusterWatch) affectedBindings(applied decide.AppliedPlacements, cluster
 	return w.stakes.AffectedBindings(cluster, heard, func(of *stakes.Group, target bool) bool {
 		return applied.Affected(of, before, after, target)
 	})
-}
-
-// changeDelay returns how long bindings wait with a look at what a cluster says now.
-func (w clusterWatch) changeDelay(cluster string, before, after *view.Cluster) time.Duration {
-	switch {
-	case before == nil || after == nil:
-		w.hearing.forgetCluster(cluster)
-		return 0
-	case decidedOnHub(before, after):
-		return 0
-	}
-	return w.hearing.throttleDelay(reportTopic{cluster, before.Available != after.Available}, w.Clock.Now())
-}
-
-// decidedOnHub reports whether an administrator has changed a cluster, and not only its
-// agent what it says. Taints about its health follow what the agent says, and some labels
-// are left to it.
-func decidedOnHub(before, after *view.Cluster) bool {
-	ofHealth := func(t view.Taint) bool {
-		return t.Key == clusterv1.TaintUnavailable || t.Key == clusterv1.TaintUnreachable
-	}
-	chosen := func(taints []view.Taint) []view.Taint { return slices.DeleteFunc(slices.Clone(taints), ofHealth) }
-	return before.Accepted != after.Accepted || before.Admission != after.Admission || before.Deleting != after.Deleting || before.Mode != after.Mode || !maps.Equal(before.LabelsOfHub(), after.LabelsOfHub()) ||
-		!slices.Equal(chosen(before.Taints), chosen(after.Taints))
 }

@@ -49,7 +49,7 @@ func watchOf(clk clock.PassiveClock, bindings int) clusterWatch {
 	clusters := fleet.NewFleet(clk)
 	watch := clusterWatch{
 		BindingControllerDeps: BindingControllerDeps{Fleet: clusters, Clock: clk, Store: store.NewBindingStore(nil, decide.NewDecider(decide.DeciderOptions{Fleet: clusters, Clock: clk}), clusters, store.NewWriteMeter(clk)), Reserved: func(string) {}},
-		stakes:                &stakes.Stakes{}, hearing: &clusterThrottle{}, news: newClusterNews(),
+		stakes:                &stakes.Stakes{}, hearing: fleet.NewClusterThrottle(clk), news: newClusterNews(),
 	}
 	for i := range bindings {
 		b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprint(i)}}
@@ -100,11 +100,11 @@ func TestAClusterThatFlapsLeavesWorkersToOthers(t *testing.T) {
 		says("flaps", turn+1, []metav1.ConditionStatus{metav1.ConditionFalse, metav1.ConditionTrue}[turn%2])
 		clk.SetTime(clk.Now().Add(time.Minute / perMinute))
 	}
-	if most := bindings * (heardAtOnce + minutes); q.now > most {
+	if most := bindings * (fleet.HeardAtOnce + minutes); q.now > most {
 		t.Errorf("in %d minutes, bindings are looked at %d times at once, want %d at most", minutes, q.now, most)
 	}
-	if q.after == 0 || q.after > heardEvery {
-		t.Errorf("what it says last is heard after %s, want %s at most", q.after, heardEvery)
+	if q.after == 0 || q.after > fleet.HeardEvery {
+		t.Errorf("what it says last is heard after %s, want %s at most", q.after, fleet.HeardEvery)
 	}
 	*q = added{}
 	tainted := saying("flaps", minutes*perMinute+1, metav1.ConditionTrue)
@@ -118,7 +118,7 @@ func TestAClusterThatFlapsLeavesWorkersToOthers(t *testing.T) {
 	if q.now != bindings {
 		t.Errorf("of another cluster that fails, %d bindings are looked at at once, want %d", q.now, bindings)
 	}
-	clk.SetTime(clk.Now().Add(heardAtOnce * heardEvery))
+	clk.SetTime(clk.Now().Add(fleet.HeardAtOnce * fleet.HeardEvery))
 	*q = added{}
 	says("flaps", minutes*perMinute+2, metav1.ConditionFalse)
 	if q.now != bindings {
@@ -145,11 +145,11 @@ func TestALabelThatFlapsLeavesWorkersToOthers(t *testing.T) {
 		clk.SetTime(clk.Now().Add(time.Minute / perMinute))
 	}
 	// Each is added twice, to be decided about and to be confirmed.
-	if most := 2 * bindings * (heardAtOnce + minutes); q.now == 0 || q.now > most {
+	if most := 2 * bindings * (fleet.HeardAtOnce + minutes); q.now == 0 || q.now > most {
 		t.Errorf("in %d minutes, bindings are looked at %d times at once, want some, and %d at most", minutes, q.now, most)
 	}
-	if q.after == 0 || q.after > heardEvery {
-		t.Errorf("what it says last is heard after %s, want %s at most", q.after, heardEvery)
+	if q.after == 0 || q.after > fleet.HeardEvery {
+		t.Errorf("what it says last is heard after %s, want %s at most", q.after, fleet.HeardEvery)
 	}
 	*q = added{}
 	handler.Update(t.Context(), event.UpdateEvent{ObjectNew: labelled(minutes*perMinute+1, "low", "production")}, q)

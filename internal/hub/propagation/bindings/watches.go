@@ -26,6 +26,7 @@ import (
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
 	"github.com/capstan-io/capstan/internal/hub/propagation/inbox"
 	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
 	"github.com/capstan-io/capstan/internal/kube/conflict"
@@ -52,7 +53,7 @@ type bindingQueue = inbox.Queue[reconcile.Request]
 // SetupWithManager adds the controller to the manager. Touched has bindings whose
 // objects have changed.
 func (c *BindingController) SetupWithManager(mgr ctrl.Manager, touched *inbox.Inbox[reconcile.Request]) error {
-	clusters := clusterWatch{BindingControllerDeps: c.BindingControllerDeps, stakes: c.stakes, hearing: &clusterThrottle{}, news: newClusterNews()}
+	clusters := clusterWatch{BindingControllerDeps: c.BindingControllerDeps, stakes: c.stakes, hearing: fleet.NewClusterThrottle(c.Clock), news: newClusterNews()}
 	return ctrl.NewControllerManagedBy(mgr).Named("binding").
 		Watches(&workv1alpha2.ResourceBinding{}, c.onBinding()).
 		Watches(&workv1alpha2.ClusterResourceBinding{}, c.onBinding()).

@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,6 +28,7 @@ import (
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/cluster/view"
+	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
 	"github.com/capstan-io/capstan/internal/hub/propagation/send"
 	"github.com/capstan-io/capstan/internal/kube/events"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
@@ -48,6 +50,7 @@ type NamespaceDeps struct {
 	Live   client.Reader
 	Writer send.WorkWriter
 	Events *events.Recorder
+	Clock  clock.PassiveClock
 	// Everywhere says that each namespace goes to each cluster, needed or not.
 	Everywhere bool
 }
@@ -57,11 +60,15 @@ type NamespaceDeps struct {
 const awaitAccepted = 30 * time.Second
 
 // NamespaceController sends namespaces to clusters.
-type NamespaceController struct{ NamespaceDeps }
+type NamespaceController struct {
+	NamespaceDeps
+
+	hearing *fleet.ClusterThrottle
+}
 
 // NewNamespaceController returns the controller.
 func NewNamespaceController(d NamespaceDeps) *NamespaceController {
-	return &NamespaceController{NamespaceDeps: d}
+	return &NamespaceController{NamespaceDeps: d, hearing: fleet.NewClusterThrottle(d.Clock)}
 }
 
 // Reconcile sends one namespace to the clusters that are to have it.
@@ -117,10 +124,14 @@ func (c *NamespaceController) renderNamespaceWorks(
 		return nil, nil, fmt.Errorf("listing the ClusterOverridePolicies: %w", err)
 	}
 	overrides, mistake := override.SelectPolicies(deliver.NamespaceTemplate(namespace), wide.Items, nil)
+	look := view.IdentityFromCluster
+	if len(overrides) > 0 {
+		look = view.FromCluster
+	}
 	works = map[string]*workv1.ManifestWork{}
 	problems = map[string]error{}
 	for name := range clusters {
-		named, err := c.fleetOfCluster(ctx, name)
+		named, err := c.fleetOfCluster(ctx, name, look)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -149,7 +160,7 @@ func (c *NamespaceController) renderNamespaceWorks(
 
 // targetClusters returns the names of the clusters that are to have the namespace.
 func (c *NamespaceController) targetClusters(ctx context.Context, namespace *corev1.Namespace) (map[string]bool, error) {
-	own, err := c.fleetOfCluster(ctx, namespace.Name)
+	own, err := c.fleetOfCluster(ctx, namespace.Name, view.IdentityFromCluster)
 	if err != nil || !isPropagated(namespace, own) {
 		return nil, err
 	}
@@ -196,8 +207,12 @@ func (c *NamespaceController) excludePolicyClusters(ctx context.Context, namespa
 	return nil
 }
 
+// clusterLook is a look at a cluster: view.FromCluster, or view.IdentityFromCluster, which takes no longer where a
+// cluster says much of itself and is enough to know whether the cluster is sent anything.
+type clusterLook func(*clusterv1.ManagedCluster, *fleetv1alpha1.ClusterConnection) view.Cluster
+
 // fleetOfCluster returns the cluster of a name alone; nothing if there is none.
-func (c *NamespaceController) fleetOfCluster(ctx context.Context, name string) (view.Fleet, error) {
+func (c *NamespaceController) fleetOfCluster(ctx context.Context, name string, look clusterLook) (view.Fleet, error) {
 	cluster := &clusterv1.ManagedCluster{}
 	connection := &fleetv1alpha1.ClusterConnection{}
 	for _, object := range []client.Object{cluster, connection} {
@@ -205,7 +220,7 @@ func (c *NamespaceController) fleetOfCluster(ctx context.Context, name string) (
 			return view.Fleet{}, fmt.Errorf("reading %T %q: %w", object, name, err)
 		}
 	}
-	is := view.FromCluster(cluster, connection)
+	is := look(cluster, connection)
 	if is.Name == "" {
 		return view.Fleet{}, nil
 	}

@@ -30,6 +30,7 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/cluster/view"
 	"github.com/capstan-io/capstan/internal/kube/conflict"
+	"github.com/capstan-io/capstan/internal/kube/order"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
 )
 
@@ -61,15 +62,14 @@ func IndexNamespaceWorks(ctx context.Context, indexer client.FieldIndexer) error
 // SetupWithManager adds the controller to the manager.
 func (c *NamespaceController) SetupWithManager(mgr ctrl.Manager) error {
 	specs := builder.WithPredicates(predicate.GenerationChangedPredicate{})
-	moved := builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return !sameForNamespaces(e.ObjectOld, e.ObjectNew) }})
 	return ctrl.NewControllerManagedBy(mgr).Named("namespace").
 		Watches(&corev1.Namespace{}, &handler.EnqueueRequestForObject{}).
 		Watches(&workv1alpha2.ResourceBinding{}, c.onBinding(), specs).
 		Watches(&workv1alpha2.ClusterResourceBinding{}, handler.EnqueueRequestsFromMapFunc(onWideBinding), specs).
 		Watches(&workv1.ManifestWork{}, handler.EnqueueRequestsFromMapFunc(onWork), builder.WithPredicates(
 			predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
-		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(c.onCluster), moved).
-		Watches(&fleetv1alpha1.ClusterConnection{}, handler.EnqueueRequestsFromMapFunc(c.onCluster), moved).
+		Watches(&clusterv1.ManagedCluster{}, c.onCluster()).
+		Watches(&fleetv1alpha1.ClusterConnection{}, c.onCluster()).
 		Watches(&policyv1alpha1.ClusterOverridePolicy{}, handler.EnqueueRequestsFromMapFunc(c.onPolicy), specs).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(conflict.RequeueConflicts(c))
@@ -139,9 +139,43 @@ func onWork(_ context.Context, object client.Object) []reconcile.Request {
 	return namespaceRequests(deliver.OfNamespace(object))
 }
 
-// onCluster brings back the namespaces that a cluster has, or is to have, and the one
-// that is its own on the hub.
-func (c *NamespaceController) onCluster(ctx context.Context, object client.Object) []reconcile.Request {
+// onCluster brings back the namespaces of a cluster: at once when it is sent something now that was not before, or
+// the other way round. What a policy about namespaces may select it by can be the word of its agent, which may say
+// something else as often as it likes: that is heard now and then, and after all else that brings namespaces back.
+func (c *NamespaceController) onCluster() handler.EventHandler {
+	changed := func(ctx context.Context, q namespaceQueue, object client.Object) {
+		c.hearing.ChangeDelay(object.GetName(), nil, nil)
+		for _, request := range c.namespacesOfCluster(ctx, object) {
+			q.Add(request)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q namespaceQueue) { changed(ctx, q, e.Object) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q namespaceQueue) {
+			if !sameStanding(lookAt(e.ObjectOld, view.IdentityFromCluster), lookAt(e.ObjectNew, view.IdentityFromCluster)) {
+				changed(ctx, q, e.ObjectNew)
+				return
+			}
+			if !c.overridesNamespaces(ctx) {
+				return
+			}
+			was := lookAt(e.ObjectOld, view.FromCluster)
+			is := lookAt(e.ObjectNew, view.FromCluster)
+			if samePlace(was, is) {
+				return
+			}
+			wait := c.hearing.ChangeDelay(is.Name, &was, &is)
+			for _, request := range c.namespacesOfCluster(ctx, e.ObjectNew) {
+				order.AddLater(q, request, wait)
+			}
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q namespaceQueue) { changed(ctx, q, e.Object) },
+	}
+}
+
+// namespacesOfCluster returns the namespaces that a cluster has, or is to have, and the one that is its own on
+// the hub.
+func (c *NamespaceController) namespacesOfCluster(ctx context.Context, object client.Object) []reconcile.Request {
 	if c.Everywhere {
 		return c.allNamespaces(ctx)
 	}
@@ -158,13 +192,27 @@ func (c *NamespaceController) onCluster(ctx context.Context, object client.Objec
 
 // onPolicy brings back all namespaces if a policy is about namespaces.
 func (c *NamespaceController) onPolicy(ctx context.Context, object client.Object) []reconcile.Request {
-	policy, ok := object.(*policyv1alpha1.ClusterOverridePolicy)
-	if !ok || len(policy.Spec.ResourceSelectors) > 0 && !slices.ContainsFunc(policy.Spec.ResourceSelectors, func(s policyv1alpha1.ResourceSelector) bool {
-		return s.APIVersion == corev1.SchemeGroupVersion.String() && s.Kind == "Namespace"
-	}) {
+	if policy, ok := object.(*policyv1alpha1.ClusterOverridePolicy); !ok || !isAboutNamespaces(policy.Spec.ResourceSelectors) {
 		return nil
 	}
 	return c.allNamespaces(ctx)
+}
+
+// overridesNamespaces reports whether there is a policy that is about namespaces. When one comes, it brings all
+// of them back.
+func (c *NamespaceController) overridesNamespaces(ctx context.Context) bool {
+	policies := &policyv1alpha1.ClusterOverridePolicyList{}
+	if err := c.Client.List(ctx, policies, client.UnsafeDisableDeepCopy); err != nil {
+		return true // only a missing cache gives an error
+	}
+	return slices.ContainsFunc(policies.Items, func(p policyv1alpha1.ClusterOverridePolicy) bool { return isAboutNamespaces(p.Spec.ResourceSelectors) })
+}
+
+// isAboutNamespaces reports whether the selectors of an override policy select namespaces; none select everything.
+func isAboutNamespaces(selectors []policyv1alpha1.ResourceSelector) bool {
+	return len(selectors) == 0 || slices.ContainsFunc(selectors, func(s policyv1alpha1.ResourceSelector) bool {
+		return s.APIVersion == corev1.SchemeGroupVersion.String() && s.Kind == "Namespace"
+	})
 }
 
 // allNamespaces returns all namespaces of the hub.
@@ -190,21 +238,23 @@ func namespaceRequests(names ...string) []reconcile.Request {
 	return all
 }
 
-// sameForNamespaces reports whether a cluster is the same as before for its namespaces, that is
-// for the policies that override them, and for the one that may be its own.
-func sameForNamespaces(before, after client.Object) bool {
-	was := clusterView(before)
-	is := clusterView(after)
-	return was.Accepted == is.Accepted && was.OwnsNamespace() == is.OwnsNamespace() && was.Deleting == is.Deleting && was.Region == is.Region && was.Provider == is.Provider &&
-		slices.Equal(was.Zones, is.Zones) && maps.Equal(was.Labels, is.Labels)
+// sameStanding reports whether a cluster may be sent as much as before, and has the namespace of its name as before.
+func sameStanding(was, is view.Cluster) bool {
+	return was.Accepted == is.Accepted && was.OwnsNamespace() == is.OwnsNamespace() && was.Deleting == is.Deleting
 }
 
-func clusterView(object client.Object) view.Cluster {
+// samePlace reports whether policies that override namespaces select a cluster as before.
+func samePlace(was, is view.Cluster) bool {
+	return was.Region == is.Region && was.Provider == is.Provider && slices.Equal(was.Zones, is.Zones) && maps.Equal(was.Labels, is.Labels)
+}
+
+// lookAt returns what one of the objects of a cluster says of it.
+func lookAt(object client.Object, look clusterLook) view.Cluster {
 	switch o := object.(type) {
 	case *clusterv1.ManagedCluster:
-		return view.FromCluster(o, nil)
+		return look(o, nil)
 	case *fleetv1alpha1.ClusterConnection:
-		return view.FromCluster(nil, o)
+		return look(nil, o)
 	default:
 		return view.Cluster{}
 	}
