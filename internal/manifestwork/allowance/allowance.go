@@ -209,13 +209,19 @@ func (a *Allowance) decideWrites(owner WorkOwner, about func(*admissionPass)) He
 	return p.held
 }
 
-// ReportFailedWrites says that works of a name which were admitted could not be written, by cluster.
+// ReportFailedWrites says that works of a name which were admitted could not be written, by cluster. Those that have a pace
+// alone, and of which all clusters have some, get back what they took of it: or else clusters that can be sent nothing,
+// and are tried again and again, would hold up all others.
 func (a *Allowance) ReportFailedWrites(owner WorkOwner, work string, failed map[string]error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if of := a.of[owner]; of != nil {
 		for cluster := range failed {
-			a.endWrite(of, types.NamespacedName{Namespace: cluster, Name: work})
+			key := types.NamespacedName{Namespace: cluster, Name: work}
+			if owner.isUncounted() {
+				of.meter.bytes = max(0, of.meter.bytes-float64(of.begun[key].bytes))
+			}
+			a.endWrite(of, key)
 		}
 	}
 }
@@ -228,7 +234,7 @@ func (a *Allowance) HeldBack() map[HoldReason]int {
 	names := map[HoldReason]sets.Set[string]{Full: {}, HubFull: {}, Throttled: {}}
 	for owner, of := range a.of {
 		for reason := range of.held {
-			if of.heldBack(reason, now) {
+			if of.heldBack(reason, now) && !owner.isUncounted() {
 				names[reason].Insert(owner.Namespace)
 			}
 		}
@@ -256,6 +262,9 @@ func (a *Allowance) accountOfOwner(owner WorkOwner) *account {
 		a.sweep = max(sweepMin, 2*len(a.of))
 	}
 	of := &account{owner: owner, begun: map[types.NamespacedName]begunWrite{}, held: map[HoldReason]time.Time{}}
+	if owner.isUncounted() {
+		of.limit = new(a.pool.limit) // its pace is that of a namespace which has as much for itself alone
+	}
 	a.of[owner] = of
 	return of
 }

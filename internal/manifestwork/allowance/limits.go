@@ -158,6 +158,11 @@ func (h HeldWorks) ConditionMessage() string {
 	if h.Owner.ClusterWide {
 		whose = fmt.Sprintf("what ClusterPropagationPolicies send of namespace %q", h.Owner.Namespace)
 	}
+	raisedBy := fmt.Sprintf("annotation %s of the Namespace", h.Owner.limitAnnotation())
+	if h.Owner.isUncounted() {
+		whose = "ClusterResourceBindings and namespaces"
+		raisedBy = fmt.Sprintf("annotation %s of the ClusterManager (flag --shared-work-bytes-max)", fleetv1alpha1.AnnotationSharedWorkBytesMax)
+	}
 	switch h.Reason {
 	case Full:
 		return fmt.Sprintf("The works of %s have %d MiB on the hub, of %d MiB that they may have: %d clusters keep what they have. "+
@@ -176,8 +181,8 @@ func (h HeldWorks) ConditionMessage() string {
 		share = " at most, less what other namespaces write"
 	}
 	return fmt.Sprintf("So much was written to, or deleted of, the works of %s that the rest waits for its turn: %d clusters keep what they have until then. "+
-		"After %d MiB at once it is %d KiB in a second%s. An administrator raises both by annotation %s of the Namespace.",
-		whose, len(h.Clusters), burst(limit)/writers/mebi, rate(limit)/writers>>10, share, h.Owner.limitAnnotation())
+		"After %d MiB at once it is %d KiB in a second%s. An administrator raises both by %s.",
+		whose, len(h.Clusters), burst(limit)/writers/mebi, rate(limit)/writers>>10, share, raisedBy)
 }
 
 // pool is what all owners have and write together that have no limit of their own.
@@ -219,7 +224,7 @@ func (p *admissionPass) maxOwnerBytes() int64 {
 // fullReason returns why works may not have so many bytes more; "" if they may.
 func (p *admissionPass) fullReason(grows int64) HoldReason {
 	switch {
-	case p.bytes+grows <= p.maxOwnerBytes():
+	case p.owner.isUncounted() || p.bytes+grows <= p.maxOwnerBytes():
 		return ""
 	case p.limit == nil && p.bytes+grows <= ownerShare(p.sharedRoom(), 0):
 		return HubFull

@@ -14,7 +14,8 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 )
 
-// WorkOwner is whose works count together. The zero value is for works that are not counted.
+// WorkOwner is whose works count together. The zero value is for works that are not counted: those of
+// ClusterResourceBindings and of namespaces, which are an administrator's. They have a pace and no limit.
 type WorkOwner struct {
 	// Namespace is that of the bindings and ManifestWorkReplicaSets.
 	Namespace string
@@ -27,6 +28,9 @@ type WorkOwner struct {
 func OwnersIn(namespace string) []WorkOwner {
 	return []WorkOwner{{Namespace: namespace}, {Namespace: namespace, ClusterWide: true}}
 }
+
+// isUncounted reports whether the works of an owner have no limit.
+func (o WorkOwner) isUncounted() bool { return o.Namespace == "" }
 
 // limitAnnotation returns the annotation of the Namespace that sets the owner's own limit.
 func (o WorkOwner) limitAnnotation() string {

@@ -132,6 +132,24 @@ type WorkChanges struct {
 // IsEmpty reports whether there is nothing to do.
 func (c WorkChanges) IsEmpty() bool { return len(c.New)+len(c.Changed)+len(c.Gone) == 0 }
 
+// AllowanceWrites returns what the works have, and are to have, that are to be written.
+func (c WorkChanges) AllowanceWrites() (all []allowance.WorkWrite) {
+	for _, work := range c.New {
+		all = append(all, allowance.WriteOf(work, nil))
+	}
+	for _, change := range c.Changed {
+		all = append(all, allowance.WriteOf(change.Wanted, change.Present))
+	}
+	return all
+}
+
+// WithoutHeld returns the changes without the writes that are held back.
+func (c WorkChanges) WithoutHeld(held allowance.HeldWorks) WorkChanges {
+	c.New = slices.DeleteFunc(c.New, func(work *workv1.ManifestWork) bool { return held.Clusters[work.Namespace] != nil })
+	c.Changed = slices.DeleteFunc(c.Changed, func(change WorkChange) bool { return held.Clusters[change.Wanted.Namespace] != nil })
+	return c
+}
+
 // WorkChange is a work as it is in the cache, and as it is to be.
 type WorkChange struct {
 	Present, Wanted *workv1.ManifestWork

@@ -201,12 +201,12 @@ func (c *BindingController) allowanceOwner(ctx context.Context, b binding, objec
 	return owner, nil
 }
 
-// limitChanges returns the changes that the allowance of the owner lets through now. Bindings
-// without a namespace are an administrator's, and have no limit.
+// limitChanges returns the changes that the allowance of the owner lets through now. Those of bindings
+// without a namespace, which are an administrator's, wait for their turn only.
 func (d *delivery) limitChanges(ctx context.Context, changes deliver.WorkChanges) (deliver.WorkChanges, error) {
 	// Where the work of an earlier object waits for its turn to be deleted, the name is not free yet.
 	changes.New = d.takeHeld(changes.New, d.limited)
-	if d.owner.Namespace == "" || len(changes.New)+len(changes.Changed) == 0 {
+	if len(changes.New)+len(changes.Changed) == 0 {
 		return changes, nil
 	}
 	mistake, err := counting.TakeLimit(ctx, d.by.Client, d.by.Allowance, d.owner)
@@ -216,11 +216,10 @@ func (d *delivery) limitChanges(ctx context.Context, changes deliver.WorkChanges
 	if mistake != nil {
 		d.by.Events.Eventf(d.binding, nil, corev1.EventTypeWarning, "NamespaceLimitInvalid", action, "%v", mistake)
 	}
-	held := d.by.Allowance.AdmitWrites(d.owner, allowanceWrites(changes))
+	held := d.by.Allowance.AdmitWrites(d.owner, changes.AllowanceWrites())
 	d.limited = d.limited.MergeHeld(held)
 	changes.New = d.takeHeld(changes.New, held)
-	changes.Changed = slices.DeleteFunc(changes.Changed, func(c deliver.WorkChange) bool { return held.Clusters[c.Wanted.Namespace] != nil })
-	return changes, nil
+	return changes.WithoutHeld(held), nil
 }
 
 // takeHeld returns the new works without those that are held back, and notes whether some only wait for
@@ -230,17 +229,6 @@ func (d *delivery) takeHeld(works []*workv1.ManifestWork, held allowance.HeldWor
 		d.arriving = d.arriving || held.WaitsForTurn(work.Namespace)
 		return held.Clusters[work.Namespace] != nil
 	})
-}
-
-// allowanceWrites returns what the works of a change have and are to have.
-func allowanceWrites(changes deliver.WorkChanges) (all []allowance.WorkWrite) {
-	for _, work := range changes.New {
-		all = append(all, allowance.WriteOf(work, nil))
-	}
-	for _, change := range changes.Changed {
-		all = append(all, allowance.WriteOf(change.Wanted, change.Present))
-	}
-	return all
 }
 
 // deleteEarlierWorks deletes the works of earlier objects. It reports whether the binding is what was

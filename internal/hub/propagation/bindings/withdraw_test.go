@@ -161,6 +161,24 @@ func TestDeletionsOfAnAdministratorDoNotWait(t *testing.T) {
 	}
 }
 
+// TestAnAdministratorWritesAtAPace has a binding without a namespace that is sent to many clusters, as a bootstrap token may
+// make them.
+func TestAnAdministratorWritesAtAPace(t *testing.T) {
+	const megabyte, burst = 1 << 20, allowance.DefaultShared / 4 / (1 << 20)
+	s := newTenants(t)
+	d := &delivery{by: &BindingController{BindingControllerDeps: s.BindingControllerDeps}, binding: &workv1alpha2.ClusterResourceBinding{}}
+	var changes deliver.WorkChanges
+	for n := range 2 * burst {
+		changes.New = append(changes.New, &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
+			Namespace: fmt.Sprintf("member%d", n), Name: "definition", Annotations: map[string]string{allowance.AnnotationBytes: fmt.Sprint(megabyte)},
+		}})
+	}
+	changes, err := d.limitChanges(t.Context(), changes)
+	if err != nil || len(changes.New) != burst || d.limited.Reason != allowance.Throttled || !d.arriving {
+		t.Errorf("%d works of a megabyte are written at once, want %d (%s): %v", len(changes.New), burst, d.limited.Reason, err)
+	}
+}
+
 // TestNothingIsSentWhereAnEarlierObjectWaitsToGo has the works of an earlier object of the name wait for
 // their turn to be deleted: a new one could not be created, however often it is tried.
 func TestNothingIsSentWhereAnEarlierObjectWaitsToGo(t *testing.T) {

@@ -8,6 +8,7 @@
 package namespaces
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
 	"github.com/capstan-io/capstan/internal/hub/propagation/send"
 	"github.com/capstan-io/capstan/internal/kube/events"
+	"github.com/capstan-io/capstan/internal/manifestwork/allowance"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
 	"github.com/capstan-io/capstan/internal/propagation/override"
@@ -49,8 +51,10 @@ type NamespaceDeps struct {
 	Client client.Client
 	Live   client.Reader
 	Writer send.WorkWriter
-	Events *events.Recorder
-	Clock  clock.PassiveClock
+	// Allowance says when works are written: there is one of each namespace for each cluster that has joined.
+	Allowance *allowance.Allowance
+	Events    *events.Recorder
+	Clock     clock.PassiveClock
 	// Everywhere says that each namespace goes to each cluster, needed or not.
 	Everywhere bool
 }
@@ -95,17 +99,19 @@ func (c *NamespaceController) Reconcile(ctx context.Context, req ctrl.Request) (
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("comparing the works of namespace %q: %w", req.Name, err)
 	}
-	failed := c.Writer.WriteChanges(ctx, changes)
-	again := time.Duration(0)
+	held := c.Allowance.AdmitWrites(allowance.WorkOwner{}, changes.AllowanceWrites())
+	failed := c.Writer.WriteChanges(ctx, changes.WithoutHeld(held))
+	c.Allowance.ReportFailedWrites(allowance.WorkOwner{}, deliver.NamespaceWorkName(req.Name), failed)
+	again := held.Again
 	for cluster, err := range failed {
 		if errors.Is(err, send.ErrNoNamespace) || send.WaitsForEarlier(err) { // it has not been accepted, or its member keeps something
 			delete(failed, cluster)
-			again = awaitAccepted
+			again = cmp.Or(again, awaitAccepted)
 		}
 	}
 	for _, problem := range problems {
 		if errors.Is(problem, deliver.ErrNoCluster) {
-			again = awaitAccepted
+			again = cmp.Or(again, awaitAccepted)
 		}
 	}
 	return ctrl.Result{RequeueAfter: again}, send.JoinErrors(failed)

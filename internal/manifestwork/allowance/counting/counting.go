@@ -49,8 +49,12 @@ func namespaceLimitHandler(a *allowance.Allowance) func(before, after *corev1.Na
 }
 
 // TakeLimit takes in the limit of an owner as a cache has it: whoever was woken by a change of it may be
-// earlier than what WatchAllowance tells. It returns what is wrong with the annotation, if that is no limit.
+// earlier than what WatchAllowance tells. It returns what is wrong with the annotation, if that is no limit. Who has
+// no namespace has none.
 func TakeLimit(ctx context.Context, from client.Reader, a *allowance.Allowance, owner allowance.WorkOwner) (mistake, err error) {
+	if owner.Namespace == "" {
+		return nil, nil
+	}
 	namespace := &corev1.Namespace{}
 	if err := from.Get(ctx, client.ObjectKey{Name: owner.Namespace}, namespace, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("reading how many bytes the works of namespace %q may have: %w", owner.Namespace, err)
