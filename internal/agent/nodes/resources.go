@@ -26,7 +26,7 @@ func countedResources(lists ...corev1.ResourceList) []corev1.ResourceName {
 	var counted []corev1.ResourceName
 	for _, list := range lists {
 		for name := range list {
-			at, known := slices.BinarySearchFunc(counted, name, compareResources)
+			at, known := slices.BinarySearchFunc(counted, name, CompareResources)
 			if known || at == resourcesMax || len(name) > resourceBytesMax {
 				continue
 			}
@@ -36,9 +36,13 @@ func countedResources(lists ...corev1.ResourceList) []corev1.ResourceName {
 	return counted
 }
 
-func compareResources(a, b corev1.ResourceName) int {
+// CompareResources orders the names of resources: those that each node has come before all others.
+func CompareResources(a, b corev1.ResourceName) int {
 	return cmp.Or(cmp.Compare(resourceRank(a), resourceRank(b)), cmp.Compare(a, b))
 }
+
+// IsUsualResource reports whether each node has a resource. Any other may be made up.
+func IsUsualResource(name corev1.ResourceName) bool { return resourceRank(name) == 0 }
 
 // resourceRank is 0 for what each node has.
 func resourceRank(name corev1.ResourceName) int {

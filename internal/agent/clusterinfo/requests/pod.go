@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	resourcehelper "k8s.io/component-helpers/resource"
 
+	"github.com/capstan-io/capstan/internal/agent/nodes"
 	"github.com/capstan-io/capstan/internal/kube/watch"
 )
 
@@ -46,8 +47,8 @@ type resourceAmount struct {
 	value int64
 }
 
-// ResourceNames are the names of resources in pods that were reduced and not taken in yet: each is kept once. Further
-// ones do not count. The zero value has none. It is not safe for concurrent use.
+// ResourceNames are the names of resources in pods that were reduced and not taken in yet: each is kept once. Beyond a
+// number of them, only those count that each node has. The zero value has none. It is not safe for concurrent use.
 type ResourceNames struct{ known map[string]string }
 
 // Forget forgets the names, as the pods have been taken in.
@@ -56,7 +57,7 @@ func (n *ResourceNames) Forget() { clear(n.known) }
 // internName returns the one copy of a name, unless there are too many others.
 func (n *ResourceNames) internName(name string) (interned string, counts bool) {
 	interned, counts = n.known[name]
-	if counts || len(name) > nameBytesMax || len(n.known) >= namesMax {
+	if counts || len(name) > nameBytesMax || !nameHasRoom(name, len(n.known)) {
 		return interned, counts
 	}
 	if n.known == nil {
@@ -82,7 +83,7 @@ func (n *ResourceNames) PodRequestOf(pod *corev1.Pod) *PodRequest {
 	list := resourcehelper.PodRequests(limitContainers(pod), resourcehelper.PodResourcesOptions{
 		UseStatusResources: true, InPlacePodLevelResourcesVerticalScalingEnabled: true,
 	})
-	for _, name := range slices.Sorted(maps.Keys(list)) {
+	for _, name := range slices.SortedFunc(maps.Keys(list), nodes.CompareResources) {
 		value := amountValue(name, list[name])
 		if value <= 0 || len(p.amounts) == perPodMax {
 			continue

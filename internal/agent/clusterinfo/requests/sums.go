@@ -13,11 +13,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/capstan-io/capstan/internal/agent/nodes"
 )
 
 // namesMax is how many resources there may be in all pods of a cluster. Who may
-// create pods may make up names; what is beyond is not counted.
+// create pods may make up names; what is beyond is not counted, unless each node has it.
 const namesMax = 128
+
+// nameHasRoom reports whether a resource counts beside so many others.
+func nameHasRoom(name string, others int) bool {
+	return others < namesMax || nodes.IsUsualResource(corev1.ResourceName(name))
+}
 
 // ClusterSums are the sums over the pods of a cluster. The zero value has none. It is
 // not safe for concurrent use.
@@ -151,7 +158,7 @@ func (s *ClusterSums) countedAmounts(amounts []resourceAmount) []resourceAmount 
 	for _, a := range amounts {
 		n := s.names[a.name]
 		if n == nil {
-			if len(s.names) >= namesMax {
+			if !nameHasRoom(a.name, len(s.names)) {
 				continue
 			}
 			n = &countedName{name: a.name}

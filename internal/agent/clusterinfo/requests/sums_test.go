@@ -5,6 +5,7 @@ package requests
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -242,6 +243,34 @@ func TestMadeUpResourcesAreLimited(t *testing.T) {
 	}
 }
 
+// TestMadeUpResourcesHideNoUsualOne lists pods that wait for ever, and request as many made-up resources as count,
+// before those that run.
+func TestMadeUpResourcesHideNoUsualOne(t *testing.T) {
+	names, sums := &ResourceNames{}, &ClusterSums{}
+	usual := list("cpu", "2", "memory", "1Gi", "ephemeral-storage", "1Gi")
+	both := maps.Clone(usual)
+	var all []*PodRequest
+	for i := range namesMax / perPodMax {
+		madeUp := corev1.ResourceList{}
+		for j := range perPodMax {
+			madeUp[corev1.ResourceName(fmt.Sprintf("a.example/%d-%d", i, j))] = resource.MustParse("1")
+		}
+		all = append(all, names.PodRequestOf(pod(fmt.Sprint("waits ", i), "", madeUp)))
+		maps.Copy(both, madeUp)
+	}
+	all = append(all, names.PodRequestOf(pod("usual", "n", usual)), names.PodRequestOf(pod("both", "n", both)))
+	sums.ReplacePods(all)
+	placed := texts(sums.TakeSnapshot().Placed)
+	for name, want := range map[string]string{"cpu": "4", "memory": "2Gi", "ephemeral-storage": "2Gi"} {
+		if placed[name] != want {
+			t.Errorf("the pods of a node use %q of %s, want %s", placed[name], name, want)
+		}
+	}
+	if resources := len(sums.names); resources > namesMax+3 {
+		t.Errorf("%d resources count, want %d and the usual ones", resources, namesMax)
+	}
+}
+
 // TestPodsOfLongNamesTakeLittle has an API server list pods with resources of long names, each pod with amounts of its own.
 func TestPodsOfLongNamesTakeLittle(t *testing.T) {
 	const pods, eachMax = 2000, 1 << 10
@@ -274,7 +303,7 @@ func TestPodsOfLongNamesTakeLittle(t *testing.T) {
 				t.Errorf("%d pods have %d resources", len(sums.pods), got)
 			}
 			sums.SetPod(names.PodRequestOf(pod("another", "n", list("cpu", "1"))))
-			if cpu := texts(sums.TakeSnapshot().Placed)["cpu"]; name != "other names in each" && cpu != "1" {
+			if cpu := texts(sums.TakeSnapshot().Placed)["cpu"]; cpu != "1" {
 				t.Errorf("the pods use %q of cpu, want 1", cpu)
 			}
 			runtime.KeepAlive(sums)
