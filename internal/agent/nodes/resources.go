@@ -6,6 +6,7 @@ package nodes
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -15,6 +16,8 @@ import (
 const (
 	// resourcesMax is how many resources count. The hub takes no more of a ManagedCluster.
 	resourcesMax = 128
+	// namesBytesMax is how long their names may be together. The hub takes no more of them either.
+	namesBytesMax = 8 << 10
 	// resourceBytesMax is how long the name of a resource is in Kubernetes: that of a
 	// domain, a slash, and that of a label.
 	resourceBytesMax = 253 + 1 + 63
@@ -27,13 +30,27 @@ func countedResources(lists ...corev1.ResourceList) []corev1.ResourceName {
 	for _, list := range lists {
 		for name := range list {
 			at, known := slices.BinarySearchFunc(counted, name, CompareResources)
-			if known || at == resourcesMax || len(name) > resourceBytesMax {
+			if known || at == resourcesMax || !isResourceName(name) {
 				continue
 			}
 			counted = slices.Insert(counted[:min(len(counted), resourcesMax-1)], at, name)
 		}
 	}
+	bytes := 0
+	for i, name := range counted {
+		if bytes += len(name); bytes > namesBytesMax {
+			return counted[:i]
+		}
+	}
 	return counted
+}
+
+// isResourceName reports whether Kubernetes may have a resource of a name. The hub counts any other characters as several.
+func isResourceName(name corev1.ResourceName) bool {
+	other := func(r rune) bool {
+		return r != '-' && r != '_' && (r < '.' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+	}
+	return len(name) <= resourceBytesMax && !strings.ContainsFunc(string(name), other)
 }
 
 // CompareResources orders the names of resources: those that each node has come before all others.

@@ -51,6 +51,29 @@ func TestANodeKeepsFewResources(t *testing.T) {
 	}
 }
 
+// TestNamesOfResourcesFitIntoAReport: the hub refused all that a cluster says of itself, as somebody who runs a node of it made up long
+// names.
+func TestNamesOfResourcesFitIntoAReport(t *testing.T) {
+	one := resource.MustParse("1")
+	hostile := corev1.ResourceList{"cpu": one, "<": one, "é": one, "example.com/a_b.C": one}
+	for i := range resourcesMax {
+		hostile[corev1.ResourceName(fmt.Sprintf("f%0*d", resourceBytesMax-1, i))] = one
+	}
+	capacity, _ := SumResources[string]([]corev1.Node{*SlimNode(&corev1.Node{Status: corev1.NodeStatus{Capacity: hostile}})})
+	bytes := 0
+	for name := range capacity {
+		bytes += len(name)
+	}
+	if bytes > namesBytesMax || bytes < namesBytesMax-resourceBytesMax {
+		t.Errorf("the names have %d bytes, want nearly %d", bytes, namesBytesMax)
+	}
+	for name, counts := range map[string]bool{"cpu": true, "example.com/a_b.C": true, "<": false, "é": false} {
+		if _, ok := capacity[name]; ok != counts {
+			t.Errorf("%q counts: %t, want %t", name, ok, counts)
+		}
+	}
+}
+
 // TestTheSumsHaveFewResources: they are the same ones in whatever order the nodes are, so that
 // a report does not change by that.
 func TestTheSumsHaveFewResources(t *testing.T) {

@@ -47,17 +47,23 @@ type resourceAmount struct {
 	value int64
 }
 
-// ResourceNames are the names of resources in pods that were reduced and not taken in yet: each is kept once. Beyond a
-// number of them, only those count that each node has. The zero value has none. It is not safe for concurrent use.
-type ResourceNames struct{ known map[string]string }
+// ResourceNames are the names of resources in pods that were reduced and not taken in yet: each is kept once. Beyond
+// what a report has room for, only those count that each node has. The zero value has none. It is not safe for concurrent use.
+type ResourceNames struct {
+	known map[string]string
+	bytes int
+}
 
 // Forget forgets the names, as the pods have been taken in.
-func (n *ResourceNames) Forget() { clear(n.known) }
+func (n *ResourceNames) Forget() {
+	clear(n.known)
+	n.bytes = 0
+}
 
 // internName returns the one copy of a name, unless there are too many others.
 func (n *ResourceNames) internName(name string) (interned string, counts bool) {
 	interned, counts = n.known[name]
-	if counts || len(name) > nameBytesMax || !nameHasRoom(name, len(n.known)) {
+	if counts || len(name) > nameBytesMax || !nameHasRoom(name, len(n.known), n.bytes) {
 		return interned, counts
 	}
 	if n.known == nil {
@@ -65,6 +71,7 @@ func (n *ResourceNames) internName(name string) (interned string, counts bool) {
 	}
 	interned = strings.Clone(name)
 	n.known[interned] = interned
+	n.bytes += len(interned)
 	return interned, true
 }
 

@@ -17,13 +17,18 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/nodes"
 )
 
-// namesMax is how many resources there may be in all pods of a cluster. Who may
-// create pods may make up names; what is beyond is not counted, unless each node has it.
-const namesMax = 128
+const (
+	// namesMax is how many resources there may be in all pods of a cluster. Who may
+	// create pods may make up names; what is beyond is not counted, unless each node has it.
+	namesMax = 128
+	// namesBytesMax is how long their names may be together. With those that each node has, they are shorter than
+	// the 8 KiB that the hub takes: of a cluster that says more, it takes nothing.
+	namesBytesMax = 7 << 10
+)
 
-// nameHasRoom reports whether a resource counts beside so many others.
-func nameHasRoom(name string, others int) bool {
-	return others < namesMax || nodes.IsUsualResource(corev1.ResourceName(name))
+// nameHasRoom reports whether a resource counts beside so many others, with names of so many bytes.
+func nameHasRoom(name string, others, bytes int) bool {
+	return others < namesMax && bytes+len(name) <= namesBytesMax || nodes.IsUsualResource(corev1.ResourceName(name))
 }
 
 // ClusterSums are the sums over the pods of a cluster. The zero value has none. It is
@@ -36,6 +41,8 @@ type ClusterSums struct {
 	shapes map[shapeHash]*requestShape
 	// names are those of the resources that count. All shapes have these copies.
 	names map[string]*countedName
+	// nameBytes is how long the names are.
+	nameBytes int
 }
 
 // countedName is the name of a resource, and how many shapes have it.
@@ -158,11 +165,12 @@ func (s *ClusterSums) countedAmounts(amounts []resourceAmount) []resourceAmount 
 	for _, a := range amounts {
 		n := s.names[a.name]
 		if n == nil {
-			if !nameHasRoom(a.name, len(s.names)) {
+			if !nameHasRoom(a.name, len(s.names), s.nameBytes) {
 				continue
 			}
 			n = &countedName{name: a.name}
 			s.names[n.name] = n
+			s.nameBytes += len(n.name)
 		}
 		n.shapes++
 		counted = append(counted, resourceAmount{n.name, a.value})
@@ -185,6 +193,7 @@ func (s *ClusterSums) removePod(p podPlacement) {
 			n.shapes--
 		} else {
 			delete(s.names, a.name)
+			s.nameBytes -= len(a.name)
 		}
 	}
 }

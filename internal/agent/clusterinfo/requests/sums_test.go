@@ -271,6 +271,33 @@ func TestMadeUpResourcesHideNoUsualOne(t *testing.T) {
 	}
 }
 
+// TestNamesOfResourcesFitIntoAReport has pods request made-up resources of long names, of which the hub takes 8 KiB, or
+// else nothing that the cluster says.
+func TestNamesOfResourcesFitIntoAReport(t *testing.T) {
+	const hubTakes = 8 << 10
+	names, sums := &ResourceNames{}, &ClusterSums{}
+	for i := range 2 * namesMax / perPodMax {
+		requests := list("cpu", "1", "memory", "1Gi", "ephemeral-storage", "1Gi")
+		for j := range perPodMax {
+			requests[corev1.ResourceName(fmt.Sprintf("%0317d", i*perPodMax+j))] = resource.MustParse("1")
+		}
+		sums.SetPod(names.PodRequestOf(pod(fmt.Sprint(i), "n", requests)))
+	}
+	bytes := 0
+	for name := range sums.TakeSnapshot().Placed.ResourceQuantities() {
+		bytes += len(name)
+	}
+	if bytes > hubTakes || bytes < hubTakes/2 {
+		t.Errorf("the names have %d bytes, want at most %d", bytes, hubTakes)
+	}
+	for i := range 2 * namesMax / perPodMax {
+		sums.DeletePod(types.UID(fmt.Sprint(i)))
+	}
+	if sums.nameBytes != 0 {
+		t.Errorf("%d bytes of names count when all pods are gone", sums.nameBytes)
+	}
+}
+
 // TestPodsOfLongNamesTakeLittle has an API server list pods with resources of long names, each pod with amounts of its own.
 func TestPodsOfLongNamesTakeLittle(t *testing.T) {
 	const pods, eachMax = 2000, 1 << 10
