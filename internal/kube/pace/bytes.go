@@ -25,32 +25,71 @@ const (
 	debtsMin = 1024
 )
 
+// WriteCause is why something is written.
+type WriteCause int
+
+const (
+	// CauseChange is that somebody wants something else, and what is said of that first.
+	CauseChange WriteCause = iota
+	// CauseReport is that something is so, such as what clusters say of an object again and again.
+	CauseReport
+)
+
 // SpaceMeter spaces what is written in namespaces by its bytes: etcd stores an object whole for each write, and
 // what that overwrites stays until it is compacted. A write is paid for after it was made, with the time that
 // passes then. Keys say who pays. It is safe for concurrent use.
+//
+// Who pays for reports does not decide how many there are: a cluster may lie, without end. So reports wait for all
+// that was written, and changes for no longer than if they alone had half of the pace.
 type SpaceMeter[K comparable] struct {
-	mu              sync.Mutex
-	large, ordinary *ByteDebts[K]
+	mu sync.Mutex
+	// all are the debts for whatever was written, and changes those for changes alone.
+	all, changes spaceDebts[K]
 }
+
+// changesPart is which part of the pace reports leave to changes.
+const changesPart = 2
 
 // NewSpaceMeter returns SpaceMeter that has counted nothing yet.
 func NewSpaceMeter[K comparable]() *SpaceMeter[K] {
-	return &SpaceMeter[K]{large: NewByteDebts[K](largeRate, largeBurst), ordinary: NewByteDebts[K](ordinaryRate, ordinaryBurst)}
+	return &SpaceMeter[K]{all: newSpaceDebts[K](1), changes: newSpaceDebts[K](changesPart)}
 }
 
 // WaitBeforeWrite returns how long somebody has to wait before the next write, 0 if he has not. To ask costs nothing.
-func (m *SpaceMeter[K]) WaitBeforeWrite(key K, now time.Time) time.Duration {
+func (m *SpaceMeter[K]) WaitBeforeWrite(key K, cause WriteCause, now time.Time) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return max(m.large.WaitBeforeWrite(key, now), m.ordinary.WaitBeforeWrite(key, now))
+	wait := m.all.waitBeforeWrite(key, now)
+	if cause == CauseChange {
+		wait = min(wait, m.changes.waitBeforeWrite(key, now))
+	}
+	return wait
 }
 
 // CountWrite counts the write of an object of so many bytes.
-func (m *SpaceMeter[K]) CountWrite(key K, bytes int, now time.Time) {
+func (m *SpaceMeter[K]) CountWrite(key K, cause WriteCause, bytes int, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.large.CountBytes(key, bytes-ordinaryBytes, now)
-	m.ordinary.CountBytes(key, min(bytes, ordinaryBytes), now)
+	m.all.countObject(key, bytes, now)
+	if cause == CauseChange {
+		m.changes.countObject(key, bytes, now)
+	}
+}
+
+// spaceDebts are the debts for what objects have up to an ordinary length, and beyond that.
+type spaceDebts[K comparable] struct{ large, ordinary *ByteDebts[K] }
+
+func newSpaceDebts[K comparable](part int) spaceDebts[K] {
+	return spaceDebts[K]{large: NewByteDebts[K](largeRate/part, largeBurst/part), ordinary: NewByteDebts[K](ordinaryRate/part, ordinaryBurst/part)}
+}
+
+func (d spaceDebts[K]) waitBeforeWrite(key K, now time.Time) time.Duration {
+	return max(d.large.WaitBeforeWrite(key, now), d.ordinary.WaitBeforeWrite(key, now))
+}
+
+func (d spaceDebts[K]) countObject(key K, bytes int, now time.Time) {
+	d.large.CountBytes(key, bytes-ordinaryBytes, now)
+	d.ordinary.CountBytes(key, min(bytes, ordinaryBytes), now)
 }
 
 // ByteDebts are until when what each has written is being paid for. They are not safe for concurrent use.

@@ -7,6 +7,8 @@ import (
 	"context"
 	"io"
 	"net/http"
+
+	"github.com/capstan-io/capstan/internal/kube/pace"
 )
 
 // writerSpace is who pays for what is written in a namespace.
@@ -37,11 +39,21 @@ func spaceOf(r *http.Request, written objectPart) (writerSpace, bool) {
 	return writerSpace{namespace: written.Namespace, apart: r.Context().Value(spaceApartKey{}) != nil}, true
 }
 
+// writeCause returns why a part is written: a status says what is so, and many a one what clusters say.
+func (p objectPart) writeCause() pace.WriteCause {
+	if p.subresource == "status" {
+		return pace.CauseReport
+	}
+	return pace.CauseChange
+}
+
 // countAnswer counts the answer to a write when it has been read: it is the object as etcd has it, also of one that
 // is deleted and that finalizers keep.
 func (d *Damper) countAnswer(r *http.Request, written objectPart, response *http.Response) {
 	if space, is := spaceOf(r, written); is && response.StatusCode < http.StatusMultipleChoices {
-		response.Body = &countedBody{ReadCloser: response.Body, done: func(bytes int) { d.spaces.CountWrite(space, bytes, d.clock.Now()) }}
+		response.Body = &countedBody{ReadCloser: response.Body, done: func(bytes int) {
+			d.spaces.CountWrite(space, written.writeCause(), bytes, d.clock.Now())
+		}}
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	testingclock "k8s.io/utils/clock/testing"
@@ -86,5 +87,33 @@ func TestLargeObjectsOfANamespaceAreSpaced(t *testing.T) {
 	clk.Step(time.Minute)
 	if err := writes(t.Context(), http.MethodPatch, "/api/v1/namespaces/shop/configmaps/last"); err != nil {
 		t.Errorf("what is as it stays is not written: %v", err)
+	}
+}
+
+// TestStatusesHoldUpNoChange has what a cluster reports about templates written without end.
+func TestStatusesHoldUpNoChange(t *testing.T) {
+	object := append(bytes.Repeat([]byte(" "), 4<<20), "{}"...)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(object)
+	}))
+	defer server.Close()
+	config, err := NewDamper(Limits{}, testingclock.NewFakeClock(time.Unix(0, 0))).DampWrites(&rest.Config{Host: server.URL, QPS: -1})
+	expect.NoError(t, err)
+	hub := kubernetes.NewForConfigOrDie(config).AppsV1().RESTClient()
+	patch := func(name, part string) error {
+		_, err := hub.Patch(types.MergePatchType).AbsPath("/apis/apps/v1/namespaces/shop/deployments/" + name + part).Body([]byte(`{}`)).DoRaw(t.Context())
+		return err //nolint:wrapcheck // the test looks at it
+	}
+	held := &HeldError{}
+	for n := 0; ; n++ {
+		if err := patch(fmt.Sprint(n), "/status"); errors.As(err, &held) {
+			break
+		} else if err != nil || n > 100 {
+			t.Fatalf("status %d is not held back: %v", n, err)
+		}
+	}
+	if err := patch("web", ""); err != nil {
+		t.Errorf("a change waits for statuses: %v", err)
 	}
 }

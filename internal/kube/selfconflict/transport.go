@@ -84,7 +84,7 @@ func (t *dampedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 // be written twice.
 func (d *Damper) holdRequest(r *http.Request, written objectPart) error {
 	if space, is := spaceOf(r, written); is && r.Method != http.MethodDelete { // nothing keeps what goes
-		if wait := d.spaces.WaitBeforeWrite(space, d.clock.Now()); wait > 0 {
+		if wait := d.spaces.WaitBeforeWrite(space, written.writeCause(), d.clock.Now()); wait > 0 {
 			return &HeldError{Object: written.WrittenObject, Space: true, After: wait}
 		}
 	}

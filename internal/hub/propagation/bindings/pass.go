@@ -53,8 +53,9 @@ type bindingPass struct {
 	// untilLeaving when there will be something else.
 	leaving      string
 	untilLeaving time.Duration
-	// reportWait is how long what clusters report has to wait, and untilReport when the binding may say what
-	// it does not.
+	// repeats is that something was said about what is asked for. How long what clusters report has to wait then
+	// is reportWait, and untilReport when the binding may say what it does not.
+	repeats                 bool
 	reportWait, untilReport time.Duration
 }
 
@@ -118,22 +119,30 @@ func (p *bindingPass) aggregateStatus(context.Context) error {
 func (p *bindingPass) paceReport(ctx context.Context) error {
 	b := p.binding
 	was := meta.FindStatusCondition(b.BindingStatus().Conditions, workv1alpha2.BindingConditionFullyApplied)
-	if was != nil && was.ObservedGeneration == b.GetGeneration() {
+	if p.repeats = was != nil && was.ObservedGeneration == b.GetGeneration(); p.repeats {
 		p.reportWait = p.by.Store.Meter.WaitBeforeReport(ctx, client.ObjectKeyFromObject(b))
 	}
 	return nil
 }
 
+// withCause has what is written count for the change that it is the first report about, or else as a report.
+func (p *bindingPass) withCause(ctx context.Context) context.Context {
+	if p.repeats {
+		return store.WithReports(ctx)
+	}
+	return ctx
+}
+
 // reflectToObject writes what became of the object into its own status. What fails there keeps
 // nobody from reading it in the binding.
 func (p *bindingPass) reflectToObject(ctx context.Context) error {
-	p.reflected = p.reflectStatus(ctx)
+	p.reflected = p.reflectStatus(p.withCause(ctx))
 	return nil
 }
 
 // reportStatus writes the status of the binding.
 func (p *bindingPass) reportStatus(ctx context.Context) error {
-	if err := p.writeBindingStatus(ctx, p.reflected.refusal, p.leaving); err != nil {
+	if err := p.writeBindingStatus(p.withCause(ctx), p.reflected.refusal, p.leaving); err != nil {
 		return errors.Join(err, p.reflected.failed)
 	}
 	return nil

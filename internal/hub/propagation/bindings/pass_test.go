@@ -9,7 +9,9 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -84,5 +86,46 @@ func TestReportsOfManyClustersHaveAPace(t *testing.T) {
 	clk.SetTime(clk.Now().Add(wait + time.Minute))
 	if written, again := report(2); !written || again > 0 {
 		t.Errorf("the last report is not written after %v", wait)
+	}
+}
+
+// TestWhatAClusterReportsHoldsUpNoChange has a cluster report something else about 20 objects of a namespace, until its reports have
+// to wait. What was changed in the namespace before leaves room for another change, but not if the reports took it.
+func TestWhatAClusterReportsHoldsUpNoChange(t *testing.T) {
+	const objects = 20
+	scheme := runtime.NewScheme()
+	if err := workv1alpha2.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	clk := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
+	known := fleet.NewFleet(clk)
+	meter := store.NewWriteMeter(clk)
+	meter.CountWrite(t.Context(), bindingOfMiB(31))
+	meter.CountWrite(store.WithReports(t.Context()), bindingOfMiB(31))
+	for n := range objects {
+		b := &workv1alpha2.ResourceBinding{}
+		b.Namespace = "shop"
+		b.Name = fmt.Sprint("web-", n)
+		b.Status.Conditions = []metav1.Condition{{Type: workv1alpha2.BindingConditionFullyApplied}} // something was said before
+		hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(b).WithStatusSubresource(b).Build()
+		c := &BindingController{BindingControllerDeps: BindingControllerDeps{
+			Client: ownwrites.ReadOwnWritesClient{Client: hub, Written: ownwrites.NewWrittenBindings(clk), Meter: meter}, Clock: clk, Events: events.NewRecorder(nil),
+			Store: store.NewBindingStore(hub, decide.NewDecider(decide.DeciderOptions{Fleet: known, Clock: clk}), known, meter),
+		}}
+		if err := hub.Get(t.Context(), client.ObjectKeyFromObject(b), b); err != nil {
+			t.Fatal(err)
+		}
+		pass := &bindingPass{by: c, binding: b, items: []workv1alpha2.AggregatedStatusItem{{ClusterName: "liar", AppliedMessage: strings.Repeat("x", 256<<10)}}}
+		for _, phase := range []bindingPhase{(*bindingPass).paceReport, (*bindingPass).reportStatus} {
+			if err := phase(pass, t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if wait := meter.WaitBeforeReport(t.Context(), types.NamespacedName{Namespace: "shop", Name: "another"}); wait == 0 {
+		t.Error("the reports of the cluster do not have to wait")
+	}
+	if wait := meter.WaitBeforeChange(t.Context(), "shop"); wait > 0 {
+		t.Errorf("a change of another object waits %v for what the cluster reports", wait)
 	}
 }

@@ -82,6 +82,11 @@ func TestTheStatusOfALargeObjectHasAPace(t *testing.T) {
 	if writes < 3 || writes > 6 {
 		t.Errorf("of %d changes of the status of a megabyte %d are written at once, want about four", reports, writes)
 	}
+	c.Store.Meter.CountWrite(t.Context(), bindingOfMiB(29))
+	c.Store.Meter.CountWrite(store.WithReports(t.Context()), bindingOfMiB(40))
+	if wait := c.Store.Meter.WaitBeforeChange(t.Context(), b.Namespace); wait > 0 {
+		t.Errorf("a change waits %v for the status", wait)
+	}
 	b.Generation++
 	if wrote, _ := report(1); !wrote {
 		t.Error("the first report about a change waits")
@@ -91,4 +96,13 @@ func TestTheStatusOfALargeObjectHasAPace(t *testing.T) {
 	if wrote, again := report(2); !wrote || again > 0 {
 		t.Errorf("the last report is not written after %v", wait)
 	}
+}
+
+// bindingOfMiB is another binding of the namespace, of so many MiB.
+func bindingOfMiB(size int) *workv1alpha2.ResourceBinding {
+	b := &workv1alpha2.ResourceBinding{}
+	b.Namespace = "shop"
+	b.Name = "other"
+	b.Spec.SchedulerName = strings.Repeat("x", size<<20)
+	return b
 }

@@ -53,6 +53,21 @@ func WithClusterWide(ctx context.Context, clusterWide bool) context.Context {
 	return context.WithValue(ctx, clusterWideKey{}, clusterWide)
 }
 
+// reportsKey is that of what WithReports says.
+type reportsKey struct{}
+
+// WithReports returns a context for writing what clusters report, again and again: they decide of its bytes, and whoever
+// changes something in the namespace does not wait for these.
+func WithReports(ctx context.Context) context.Context {
+	return context.WithValue(ctx, reportsKey{}, pace.CauseReport)
+}
+
+// causeOf returns why something is written.
+func causeOf(ctx context.Context) pace.WriteCause {
+	cause, _ := ctx.Value(reportsKey{}).(pace.WriteCause)
+	return cause
+}
+
 // ownerOf returns who pays for a write in a namespace.
 func ownerOf(ctx context.Context, namespace string) allowance.WorkOwner {
 	clusterWide, _ := ctx.Value(clusterWideKey{}).(bool)
@@ -62,19 +77,20 @@ func ownerOf(ctx context.Context, namespace string) allowance.WorkOwner {
 // WaitBeforeReport returns how long what clusters report has to wait before it is written to a binding, 0 if
 // it does not. To ask costs nothing.
 func (m *WriteMeter) WaitBeforeReport(ctx context.Context, binding types.NamespacedName) time.Duration {
+	now := m.clock.Now()
 	m.mu.Lock()
-	own := m.bindings.WaitBeforeWrite(binding, m.clock.Now())
+	own := m.bindings.WaitBeforeWrite(binding, now)
 	m.mu.Unlock()
-	return max(own, m.WaitBeforeChange(ctx, binding.Namespace))
+	return max(own, m.spaces.WaitBeforeWrite(ownerOf(ctx, binding.Namespace), pace.CauseReport, now))
 }
 
 // WaitBeforeChange returns how long the bindings of a namespace have to wait before they are changed, as their
 // objects or policies have been.
 func (m *WriteMeter) WaitBeforeChange(ctx context.Context, namespace string) time.Duration {
-	return m.spaces.WaitBeforeWrite(ownerOf(ctx, namespace), m.clock.Now())
+	return m.spaces.WaitBeforeWrite(ownerOf(ctx, namespace), pace.CauseChange, m.clock.Now())
 }
 
-// CountWrite counts a write of a binding, as the hub has it since then.
+// CountWrite counts a write of a binding, as the hub has it since then: as a change, but with WithReports.
 func (m *WriteMeter) CountWrite(ctx context.Context, b client.Object) {
 	m.CountObjectWrite(ctx, client.ObjectKeyFromObject(b), b)
 }
@@ -89,5 +105,5 @@ func (m *WriteMeter) CountObjectWrite(ctx context.Context, binding types.Namespa
 	m.mu.Lock()
 	m.bindings.CountBytes(binding, len(text), now)
 	m.mu.Unlock()
-	m.spaces.CountWrite(ownerOf(ctx, binding.Namespace), len(text), now)
+	m.spaces.CountWrite(ownerOf(ctx, binding.Namespace), causeOf(ctx), len(text), now)
 }
