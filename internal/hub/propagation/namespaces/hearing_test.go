@@ -22,6 +22,7 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // looks counts the namespaces that are to be looked at now, and has the longest time after which others are.
@@ -46,9 +47,7 @@ func (l *looks) AddAfter(_ reconcile.Request, after time.Duration) {
 func TestARegionThatFlapsLeavesWorkersToOthers(t *testing.T) {
 	const namespaces, minutes, perMinute = 5, 10, 100
 	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), clusterv1.AddToScheme(scheme), policyv1alpha1.AddToScheme(scheme)); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, errors.Join(corev1.AddToScheme(scheme), clusterv1.AddToScheme(scheme), policyv1alpha1.AddToScheme(scheme)))
 	hub := fake.NewClientBuilder().WithScheme(scheme)
 	for i := range namespaces {
 		hub.WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("shop-", i)}})
@@ -85,11 +84,9 @@ func TestARegionThatFlapsLeavesWorkersToOthers(t *testing.T) {
 			t.Errorf("no policy is about namespaces, and by %s they are looked at %d times at once, and after %s", what, q.now, q.after)
 		}
 	}
-	if err := c.Client.Create(t.Context(), &policyv1alpha1.ClusterOverridePolicy{ObjectMeta: metav1.ObjectMeta{Name: "by-region"}, Spec: policyv1alpha1.OverrideSpec{
+	expect.NoError(t, c.Client.Create(t.Context(), &policyv1alpha1.ClusterOverridePolicy{ObjectMeta: metav1.ObjectMeta{Name: "by-region"}, Spec: policyv1alpha1.OverrideSpec{
 		ResourceSelectors: []policyv1alpha1.ResourceSelector{{APIVersion: "v1", Kind: "Namespace"}},
-	}}); err != nil {
-		t.Fatal(err)
-	}
+	}}))
 	for what, saying := range objects {
 		q := flap(saying)
 		if most := namespaces * (fleet.HeardAtOnce + minutes); q.now == 0 || q.now > most {

@@ -26,6 +26,7 @@ import (
 	"github.com/capstan-io/capstan/internal/registration/boundtoken"
 	"github.com/capstan-io/capstan/internal/registration/policy"
 	"github.com/capstan-io/capstan/internal/testing/agentrequest"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // tokenUser is who asks with a bootstrap token for edge-*, whose clusters the hub accepts by itself.
@@ -35,9 +36,7 @@ const tokenUser = "system:bootstrap:edge00"
 func tokenRequest(t *testing.T, cluster string) *certificatesv1.CertificateSigningRequest {
 	t.Helper()
 	groups, err := boundtoken.TokenGroups([]string{"edge-*"}, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	request, _ := agentrequest.NewRequest(t, cluster, "one")
 	return &certificatesv1.CertificateSigningRequest{
 		ObjectMeta: metav1.ObjectMeta{Name: cluster, Labels: map[string]string{clusterv1.LabelClusterName: cluster}},
@@ -56,9 +55,7 @@ func TestATokenHasSoManyClustersAcceptedByItself(t *testing.T) {
 	const clustersMax = 3
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{certificatesv1.AddToScheme, clusterv1.AddToScheme, clusterv1beta2.AddToScheme, corev1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, add(scheme))
 	}
 	csr, mc := &certificatesv1.CertificateSigningRequest{}, &clusterv1.ManagedCluster{}
 	others := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "west", Annotations: map[string]string{
@@ -77,14 +74,10 @@ func TestATokenHasSoManyClustersAcceptedByItself(t *testing.T) {
 	joins := func(cluster string) (accepted bool, again time.Duration) {
 		t.Helper()
 		result, err := controller.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: cluster}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		asked, is := &certificatesv1.CertificateSigningRequest{}, &clusterv1.ManagedCluster{}
 		for _, object := range []client.Object{asked, is} {
-			if err := c.Get(t.Context(), client.ObjectKey{Name: cluster}, object); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, c.Get(t.Context(), client.ObjectKey{Name: cluster}, object))
 		}
 		if isDecided(asked) != is.Spec.HubAcceptsClient {
 			t.Errorf("%s: decided=%t, accepted=%t", cluster, isDecided(asked), is.Spec.HubAcceptsClient)
@@ -94,9 +87,7 @@ func TestATokenHasSoManyClustersAcceptedByItself(t *testing.T) {
 	for i := range 2 * clustersMax {
 		name := fmt.Sprint("edge-", i)
 		for _, object := range []client.Object{tokenRequest(t, name), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}} {
-			if err := c.Create(t.Context(), object); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, c.Create(t.Context(), object))
 		}
 		accepted, again := joins(name)
 		if want := i < clustersMax; accepted != want || (again > 0) == want {
@@ -112,9 +103,7 @@ func TestATokenHasSoManyClustersAcceptedByItself(t *testing.T) {
 	if !strings.Contains(told, "capstan accept edge-5") || !strings.Contains(told, "fleet.capstan.io/max-automatic-clusters") {
 		t.Errorf("the last event about what waits is %q, want what to do", told)
 	}
-	if err := c.Delete(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "edge-0"}}); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, c.Delete(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "edge-0"}}))
 	if accepted, _ := joins("edge-5"); !accepted {
 		t.Error("one that was accepted is gone, and no other takes its place")
 	}
