@@ -12,10 +12,13 @@ import (
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
 )
 
-// PlacementsMax and MandatoryGroupsMax are how many Placements a replica set may have, and how many mandatory
-// groups each of them. Every Placement has all groups of its own once more in memory. The schema has no
-// such bounds, as OCM's has none.
-const PlacementsMax, MandatoryGroupsMax = 64, 1024
+const (
+	// PlacementsMax is how many Placements a replica set may have. Every one has all groups of its own
+	// once more in memory. The schema has no such bound, as OCM's has none.
+	PlacementsMax = 64
+	// MandatoryGroupsMax is how many mandatory groups each of them may have.
+	MandatoryGroupsMax = 1024
+)
 
 // CheckReferences returns what a replica set refers to more of than it may: Placements, or mandatory groups of one.
 func CheckReferences(refs []workv1alpha1.LocalPlacementReference) (problems field.ErrorList) {

@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	// HeardAtOnce is how many changes of a cluster in a row are followed at once, and
-	// HeardEvery how long it takes until one more is.
+	// HeardAtOnce is how many changes of a cluster in a row are followed at once.
 	HeardAtOnce = 10
-	HeardEvery  = time.Minute
+	// HeardEvery is how long it takes until one more is.
+	HeardEvery = time.Minute
 )
 
 // ClusterThrottle says when a controller looks at what a cluster says now. Its agent can say
