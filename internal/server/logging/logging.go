@@ -1,12 +1,13 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package logging sends the logs of this process, of controller-runtime and of
-// client-go to one zap logger that writes JSON lines to standard error.
+// Package logging sends the logs of this process, of controller-runtime, of
+// client-go and of the standard library to one zap logger that writes JSON lines to standard error.
 package logging
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/zapr"
@@ -35,7 +36,22 @@ func SetupLogger(v int) (logr.Logger, error) {
 	logger := zapr.NewLogger(zapLogger)
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
+	if _, err := redirectStandardLog(zapLogger); err != nil {
+		return logr.Logger{}, fmt.Errorf("redirecting the log of the standard library: %w", err)
+	}
 	return logger, nil
+}
+
+// repeatedMax is how often the same line of the standard library's log is logged in a second.
+const repeatedMax = 10
+
+// redirectStandardLog logs what libraries write with package log as warnings, until the function is called that it
+// returns. They write a line for each mistake of who is at the other end of a connection, such as a frame of HTTP/2 that
+// nobody knows, which are hundreds of thousands in a second.
+func redirectStandardLog(logger *zap.Logger) (restore func(), err error) {
+	return zap.RedirectStdLogAt(logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
+		return zapcore.NewSamplerWithOptions(core, time.Second, repeatedMax, 0)
+	})), zapcore.WarnLevel)
 }
 
 // afterStop is what controller-runtime logs as an error about what ends because the
