@@ -4,17 +4,13 @@
 package dial
 
 import (
-	"cmp"
 	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"strconv"
-	"strings"
-	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -89,7 +85,11 @@ func (l *limiter) sendLimited(request *http.Request, end func()) (*http.Response
 		request: limited, kind: kind, collection: collection, listing: anew, reduced: isReduced(request.Context()), budget: &l.budget, meter: l.meter,
 		from: response.Body, cancel: cancel, end: end, refused: l.refused,
 	}
-	if err := a.wrapBody(response); err != nil {
+	err = a.takeHeader(response)
+	if err == nil {
+		err = a.wrapBody(response)
+	}
+	if err != nil {
 		_ = a.Close()
 		return nil, err
 	}
@@ -99,18 +99,6 @@ func (l *limiter) sendLimited(request *http.Request, end func()) (*http.Response
 // aroundItems are the braces and brackets around each item of a list.
 const aroundItems = len("{[")
 
-// acceptJSONOnly returns what a client takes, without protobuf and CBOR: elements can be counted in
-// JSON only.
-func acceptJSONOnly(accept string) string {
-	var taken []string
-	for kind := range strings.SplitSeq(accept, ",") {
-		if !strings.Contains(kind, "protobuf") && !strings.Contains(kind, "cbor") {
-			taken = append(taken, kind)
-		}
-	}
-	return cmp.Or(strings.Join(taken, ","), "application/json")
-}
-
 // timeLimitError says which limit of time made a request fail, if one did.
 func timeLimitError(ctx context.Context, err error) error {
 	var limit *LimitError
@@ -118,16 +106,6 @@ func timeLimitError(ctx context.Context, err error) error {
 		return limit
 	}
 	return err
-}
-
-// expiredResponse answers a watch as an API server does that does not know what was
-// before: the client lists anew.
-func expiredResponse(request *http.Request) *http.Response {
-	const status = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410,"message":"the collection has to be listed again"}`
-	return &http.Response{
-		Status: "410 Gone", StatusCode: http.StatusGone, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: request,
-		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(status)), ContentLength: int64(len(status)),
-	}
 }
 
 // limitedAnswer is the body of a response within the limits of its request.
@@ -153,36 +131,27 @@ type limitedAnswer struct {
 	// received counts what came, inflated what is left of it without compression, and spent
 	// what was paid for: the bigger of them.
 	received, inflated, spent int64
-	// weight is what counts of it, and buffered as much of that as is given back at the end.
-	weight   int64
-	buffered atomic.Int64
-	reader   io.Reader     // nil before the first byte if it is compressed
-	frames   *frameScanner // events of a watch, items of a list
+	// weight is what counts of it, and share what clients hold until it is closed.
+	weight int64
+	share  answerShare
+	reader io.Reader     // nil before the first byte if it is compressed
+	frames *frameScanner // events of a watch, items of a list
+	scale  eventScale
 	// quantities are looked at before a client parses them, whatever was asked for: it
 	// makes of an answer what that says that it is.
 	quantities *quantity.Scanner
 	complete   *textFinder // of a watch: what ends the list that it begins with
 }
 
-// errRedirect says that a cluster wanted to have something else asked: at another host,
-// which would get the token, or with the limits of another request.
-var errRedirect = errors.New("the API server redirects; redirects are not followed")
-
-func isRedirect(response *http.Response) bool {
-	switch response.StatusCode {
-	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
-		return true
-	default:
-		return false
+// takeHeader pays for the header, and leaves the response what clients read of it.
+func (a *limitedAnswer) takeHeader(response *http.Response) error {
+	header, bytes := neededHeader(response.Header)
+	response.Header = header
+	response.Trailer = nil
+	if err := a.meter.spendBytes(a.request, bytes); err != nil {
+		return timeLimitError(a.request.Context(), err)
 	}
-}
-
-// isCountable reports whether the elements of a response are counted before a client makes
-// something of them: it is JSON, or a text, of which clients make nothing. They would read
-// protobuf and YAML.
-func isCountable(response *http.Response) bool {
-	media, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
-	return err == nil && (media == runtime.ContentTypeJSON || media == "text/plain" || media == "text/html")
+	return nil
 }
 
 // wrapBody makes the answer the body of the response.
@@ -224,7 +193,6 @@ func (a *limitedAnswer) wrapBody(response *http.Response) error {
 		a.complete = &textFinder{text: metav1.InitialEventsAnnotationKey}
 	}
 	shortenWait(response.Header)
-	response.Header.Del("Warning") // clients log each, of which a header has room for thousands
 	response.Body = a
 	return nil
 }
@@ -282,6 +250,9 @@ func (a *limitedAnswer) Read(into []byte) (int, error) {
 		if err := a.meter.awaitCredit(a.request); err != nil {
 			return 0, err
 		}
+		if a.hasToEnd() {
+			return 0, io.EOF
+		}
 	}
 	if a.reader == nil {
 		unzip, err := gzip.NewReader(receiver{a})
@@ -320,10 +291,13 @@ func (a *limitedAnswer) accountRead(data []byte) error {
 		return a.refuseAnswer("the %d bytes that an event may have", int64(objectBytesMax))
 	}
 	more := a.weighMore()
-	if a.complete != nil {
-		return a.accountEvents(a.amountOf(objects, more), data)
+	if a.complete == nil {
+		return a.accountBody(objects, more)
 	}
-	return a.accountBody(objects, more)
+	if err := a.holdEvents(objects); err != nil {
+		return err
+	}
+	return a.accountEvents(a.amountOf(objects, more), data)
 }
 
 // weighMore returns how much what was read adds to what counts of the answer.
@@ -335,9 +309,8 @@ func (a *limitedAnswer) weighMore() int64 {
 
 // accountBody counts what was read of an answer that is read as a whole.
 func (a *limitedAnswer) accountBody(items int, more int64) error {
-	a.buffered.Add(more)
 	switch {
-	case !a.budget.addBuffered(more):
+	case !a.budget.addBuffered(&a.share, more):
 		return a.refuseAnswer("the %d bytes that answers of one cluster may have at a time", int64(bufferedBytesMax))
 	case a.inflated > a.bytesMax:
 		return a.refuseAnswer("%d bytes", a.bytesMax)
@@ -366,6 +339,26 @@ func (a *limitedAnswer) accountList(more amount) error {
 	return a.refuseAnswer("%s", exceeded)
 }
 
+// holdEvents counts what a client holds of the events of a watch, some of which ended in what was read.
+func (a *limitedAnswer) holdEvents(ended int) error {
+	more := a.scale.weighEvents(a.inflated, a.frames.elements+a.quantities.Count(), ended)
+	all := a.budget.addEvents(&a.share, heldPerByte*more)
+	if more > 0 && all > eventBytesMax && a.scale.heaviest > lightEventMax { // a cluster of large objects may do that, too
+		return newLimitError(a.request, "the %d bytes that clients hold of the events of one cluster", int64(eventBytesMax))
+	}
+	return nil
+}
+
+// hasToEnd reports whether a watch ends here, so that a client no longer holds what it read of it. It has told
+// of something, as clients take a watch that did not for a mistake, and list anew.
+func (a *limitedAnswer) hasToEnd() bool {
+	if a.complete == nil || a.listing || a.frames.depth > 0 {
+		return false
+	}
+	a.scale.startEvents()
+	return a.scale.ended > 0 && a.scale.heaviest > lightEventMax && a.budget.addEvents(&a.share, 0) > eventBytesKept
+}
+
 // accountEvents counts the events of a watch. All that is there, if it begins with
 // that, is a list.
 func (a *limitedAnswer) accountEvents(more amount, data []byte) error {
@@ -384,6 +377,6 @@ func (a *limitedAnswer) Close() error {
 	err := a.from.Close()
 	a.cancel()
 	a.end()
-	a.budget.addBuffered(-a.buffered.Swap(0))
+	a.budget.closeAnswer(&a.share)
 	return err
 }

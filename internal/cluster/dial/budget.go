@@ -31,9 +31,10 @@ const (
 type budget struct {
 	clock clock.PassiveClock
 
-	mu       sync.Mutex
-	buffered int64
-	shares   map[string]*collectionShare
+	mu sync.Mutex
+	// buffered and events are the sums over all open answers.
+	buffered, events int64
+	shares           map[string]*collectionShare
 	// held is the sum over all shares.
 	held toldTotals
 }
@@ -186,13 +187,41 @@ func (b *budget) mustList(s *collectionShare) bool {
 	return false
 }
 
-// addBuffered adds what is being read of an answer, and reports whether there is room
-// for it. A negative number gives it back.
-func (b *budget) addBuffered(bytes int64) (room bool) {
+// answerShare is what clients hold of an open answer. The budget guards it.
+type answerShare struct {
+	buffered, events int64
+	closed           bool
+}
+
+// addBuffered adds what is being read of an answer, and reports whether there is room for it.
+func (b *budget) addBuffered(s *answerShare, bytes int64) (room bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.buffered += bytes
+	if !s.closed {
+		s.buffered += bytes
+		b.buffered += bytes
+	}
 	return b.buffered <= bufferedBytesMax
+}
+
+// addEvents adds what a client holds of the events of a watch, and returns what clients hold of those of all.
+func (b *budget) addEvents(s *answerShare, bytes int64) (all int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !s.closed {
+		s.events += bytes
+		b.events += bytes
+	}
+	return b.events
+}
+
+// closeAnswer says that a client holds nothing of an answer any more. It may still be reading it.
+func (b *budget) closeAnswer(s *answerShare) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.buffered -= s.buffered
+	b.events -= s.events
+	*s = answerShare{closed: true}
 }
 
 // amount is how much a member told. Elements and quantities count as bytes; see bytesPerElement.
@@ -246,7 +275,12 @@ func newMeter(clk clock.Clock) *decodeMeter {
 // the request ends before.
 func (m *decodeMeter) spendBytes(request *http.Request, bytes int) error {
 	m.limit.ReserveN(m.clock.Now(), bytes)
-	return m.sender.AwaitTurn(request.Context(), bytes)
+	for ; bytes > 0; bytes -= decoding.PieceMax {
+		if err := m.sender.AwaitTurn(request.Context(), min(bytes, decoding.PieceMax)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // awaitCredit returns when nothing is owed, or with an error when the request ends.

@@ -65,6 +65,7 @@ func (e Endpoint) baseURL(guard AddressGuard) (*url.URL, error) {
 func (e Endpoint) tlsConfig() (*tls.Config, error) {
 	config := &tls.Config{
 		MinVersion: tls.VersionTLS12, InsecureSkipVerify: e.Insecure, //nolint:gosec // only if the ClusterConnection says so
+		VerifyConnection: checkChain,
 	}
 	switch {
 	case len(e.CA) > 0 && e.Insecure:
@@ -77,6 +78,22 @@ func (e Endpoint) tlsConfig() (*tls.Config, error) {
 		config.RootCAs = pool
 	}
 	return config, nil
+}
+
+// chainBytesMax is the most that all certificates of a server may have: each connection keeps them, decoded, where
+// some names take thirty times their bytes.
+const chainBytesMax = 32 << 10
+
+// checkChain returns an error if the certificates of a server have more.
+func checkChain(state tls.ConnectionState) error {
+	bytes := 0
+	for _, certificate := range state.PeerCertificates {
+		bytes += len(certificate.Raw)
+	}
+	if bytes > chainBytesMax {
+		return fmt.Errorf("its certificates have %d bytes, more than the %d that are taken; have it send those that lead to its authority, with fewer names", bytes, chainBytesMax)
+	}
+	return nil
 }
 
 // useProxy makes a transport go by the proxy, or by none: the hub's own proxy

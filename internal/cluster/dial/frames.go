@@ -85,6 +85,40 @@ func (f *frameScanner) tooDense(bytes int64) bool {
 	return f.elements > elementsMin+bytes/bytesPerElement
 }
 
+// eventScale tells how heavy the heaviest event of a watch is. It counts bytes, or what elements and quantities
+// count, as answers do.
+type eventScale struct {
+	// bytes and parts are those of the events before the one that is being sent.
+	bytes, parts int64
+	heaviest     int64
+	// ended is how many events have ended that are none of a list.
+	ended int
+	// goesOn says that there is no list, or no more of it.
+	goesOn bool
+}
+
+// weighEvents takes in what there is of all events, and how many ended in what came last. It returns by how much
+// the heaviest is heavier than before.
+func (s *eventScale) weighEvents(bytes, parts int64, ended int) (more int64) {
+	weight := max(bytes-s.bytes, bytesPerElement*(parts-s.parts))
+	more = max(0, weight-s.heaviest)
+	s.heaviest += more
+	if ended > 0 {
+		s.ended += ended
+		s.bytes = bytes
+		s.parts = parts
+	}
+	return more
+}
+
+// startEvents says that what comes is no more of a list, once it is called between two events.
+func (s *eventScale) startEvents() {
+	if !s.goesOn {
+		s.goesOn = true
+		s.ended = 0
+	}
+}
+
 // textFinder finds a text in what comes piece by piece.
 type textFinder struct {
 	text string

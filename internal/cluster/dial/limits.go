@@ -4,13 +4,18 @@
 package dial
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"mime"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 )
 
@@ -30,6 +35,15 @@ const (
 	listBytesMax = 64 << 20
 	// bufferedBytesMax is the most of all answers that are being read at a time.
 	bufferedBytesMax = 96 << 20
+	// heldPerByte is how many bytes a client holds of a watch for each of its heaviest event, until the watch
+	// ends: client-go reads events into two buffers, which grow to twice what they have to hold, and stay.
+	heldPerByte = 4
+	// eventBytesMax is the most that clients may hold of the watches of one member. From eventBytesKept on, a watch
+	// ends after an event if its heaviest was no light one: the client goes on from there with new buffers.
+	eventBytesMax  = 256 << 20
+	eventBytesKept = 128 << 20
+	// lightEventMax is how heavy a light event may be: a thousand watches always have room for one each.
+	lightEventMax = 64 << 10
 	// reducedTo is how many bytes count as one where a client keeps little of each
 	// object: the number of objects is their limit, unless they are unusually big.
 	reducedTo = 32
@@ -56,8 +70,10 @@ const (
 	// identityBytesMax is how long the kind, the name, the UID and the version of an object may
 	// be: several times what they are in Kubernetes.
 	identityBytesMax = 1 << 10
-	// headerBytesMax is the most that the header of an answer may have.
-	headerBytesMax = 1 << 20
+	// headerBytesMax is the most that the header of an answer may have, and fieldBytes what each of
+	// its fields counts for beside its text, as in HTTP/2.
+	headerBytesMax = 32 << 10
+	fieldBytes     = 32
 )
 
 // How long a request may take until the last byte of its answer.
@@ -153,6 +169,18 @@ func resourcePath(path string) (resource []string, ok bool) {
 	return nil, false
 }
 
+// acceptJSONOnly returns what a client takes, without protobuf and CBOR: elements can be counted in
+// JSON only.
+func acceptJSONOnly(accept string) string {
+	var taken []string
+	for kind := range strings.SplitSeq(accept, ",") {
+		if !strings.Contains(kind, "protobuf") && !strings.Contains(kind, "cbor") {
+			taken = append(taken, kind)
+		}
+	}
+	return cmp.Or(strings.Join(taken, ","), "application/json")
+}
+
 // collectionOf names what is listed or watched.
 func collectionOf(request *http.Request) string {
 	query := request.URL.Query()
@@ -178,12 +206,60 @@ func goesOn(request *http.Request, kind requestKind) bool {
 	return kind == kindWatch && !beginsAnew(request, kind) && request.URL.Query().Get("resourceVersion") != ""
 }
 
+// expiredResponse answers a watch as an API server does that does not know what was
+// before: the client lists anew.
+func expiredResponse(request *http.Request) *http.Response {
+	const status = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410,"message":"the collection has to be listed again"}`
+	return &http.Response{
+		Status: "410 Gone", StatusCode: http.StatusGone, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: request,
+		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(status)), ContentLength: int64(len(status)),
+	}
+}
+
+// errRedirect says that a cluster wanted to have something else asked: at another host,
+// which would get the token, or with the limits of another request.
+var errRedirect = errors.New("the API server redirects; redirects are not followed")
+
+func isRedirect(response *http.Response) bool {
+	switch response.StatusCode {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		return true
+	default:
+		return false
+	}
+}
+
+// isCountable reports whether the elements of a response are counted before a client makes
+// something of them: it is JSON, or a text, of which clients make nothing. They would read
+// protobuf and YAML.
+func isCountable(response *http.Response) bool {
+	media, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	return err == nil && (media == runtime.ContentTypeJSON || media == "text/plain" || media == "text/html")
+}
+
 // shortenWait keeps a member from having clients wait for longer than a while.
 func shortenWait(header http.Header) {
 	const key = "Retry-After"
 	if seconds, err := strconv.Atoi(header.Get(key)); err == nil && seconds > int(retryAfterMax.Seconds()) {
 		header.Set(key, strconv.Itoa(int(retryAfterMax.Seconds())))
 	}
+}
+
+// neededHeader returns what clients read of a header, and how many bytes count of all of it. The rest would stay in
+// memory for as long as the response is open, and clients log each Warning.
+func neededHeader(header http.Header) (needed http.Header, bytes int) {
+	needed = http.Header{}
+	for _, name := range []string{"Content-Type", "Content-Encoding", "Content-Length", "Etag", "Retry-After"} {
+		if value := header.Get(name); value != "" {
+			needed.Set(name, value)
+		}
+	}
+	for name, values := range header {
+		for _, value := range values {
+			bytes += len(name) + len(value) + fieldBytes
+		}
+	}
+	return needed, bytes
 }
 
 // bytesMax returns the most that an answer may have; 0 is for a watch, of which

@@ -4,6 +4,7 @@
 package dial
 
 import (
+	"context"
 	"errors"
 	"net"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 
@@ -26,6 +28,22 @@ const (
 	// The slowest are writes that webhooks of the cluster look at, for 30 s each at most.
 	answerTimeout = 35 * time.Second
 	keepAlive     = 30 * time.Second
+
+	// streamBytesMax is how much of an answer an HTTP/2 connection takes before a client reads it: a list of
+	// 64 MiB comes in time at 250 ms of round trip. A thousand watches that stand still are 128 MiB.
+	streamBytesMax = 128 << 10
+	// connectionBytesMax is how much of all of its answers: of 256, so that those that nobody reads keep no
+	// other waiting. API servers allow 100 or 250 on a connection.
+	connectionBytesMax = 256 * streamBytesMax
+
+	// writesPerSecond is how many writes all connections to one cluster have after writesAtOnce, beside one for each
+	// bytesPerWrite that are read: requests are hundreds, and what is read of an answer is told once for as much.
+	writesPerSecond = 4000
+	writesAtOnce    = 20_000
+	bytesPerWrite   = 4 << 10
+	// readPerSecond is how many bytes of all of them are read after decodedBurst: what nobody decodes is as much
+	// as what is decoded, at most.
+	readPerSecond = 2 * decodedRate
 )
 
 // Transport leads to one cluster with a token that can be replaced at any time.
@@ -71,9 +89,10 @@ func NewTransport(endpoint Endpoint, o TransportOptions) (*Transport, error) {
 	}
 	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive, Control: o.Guard.ControlDial}
 	transport := &http.Transport{
-		DialContext: dialer.DialContext, TLSClientConfig: tlsConfig, TLSHandshakeTimeout: handshakeTimeout,
+		DialContext: newWirePace().paceDial(dialer.DialContext), TLSClientConfig: tlsConfig, TLSHandshakeTimeout: handshakeTimeout,
 		ResponseHeaderTimeout: answerTimeout, MaxIdleConnsPerHost: 2,
 		MaxResponseHeaderBytes: headerBytesMax, DisableCompression: true, // see answer
+		HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: streamBytesMax, MaxReceiveBufferPerConnection: connectionBytesMax},
 	}
 	if err := endpoint.useProxy(transport); err != nil {
 		return nil, err
@@ -172,3 +191,65 @@ func (t *Transport) WrappedRoundTripper() http.RoundTripper { return t.transport
 
 // Close closes the connections that nothing uses.
 func (t *Transport) Close() { t.transport.CloseIdleConnections() }
+
+// wirePace spreads over time what the connections to one cluster have to do beside answers: frames of HTTP/2 that are
+// none of a body take time, and some have to be answered, such as a PING. It is safe for concurrent use.
+type wirePace struct {
+	reads, writes *rate.Limiter
+	// unwritten are the bytes that were read and for which no write was free.
+	unwritten atomic.Int64
+}
+
+func newWirePace() *wirePace {
+	return &wirePace{reads: rate.NewLimiter(readPerSecond, decodedBurst), writes: rate.NewLimiter(writesPerSecond, writesAtOnce)}
+}
+
+type dialFunc func(ctx context.Context, network, address string) (net.Conn, error)
+
+// paceDial returns dial with connections that share the pace.
+func (p *wirePace) paceDial(dial dialFunc) dialFunc {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		open, end := context.WithCancel(context.WithoutCancel(ctx))
+		return &pacedConn{Conn: conn, pace: p, open: open, end: end}, nil
+	}
+}
+
+// pacedConn is a connection that waits for its pace.
+type pacedConn struct {
+	net.Conn
+
+	pace *wirePace
+	open context.Context
+	end  context.CancelFunc
+}
+
+// Read implements net.Conn.
+func (c *pacedConn) Read(into []byte) (int, error) {
+	n, err := c.Conn.Read(into)
+	c.pace.unwritten.Add(int64(n))
+	if n > 0 && c.pace.reads.WaitN(c.open, n) != nil {
+		return n, net.ErrClosed
+	}
+	return n, err
+}
+
+// Write implements net.Conn.
+func (c *pacedConn) Write(data []byte) (int, error) {
+	if c.pace.unwritten.Add(-bytesPerWrite) < 0 {
+		c.pace.unwritten.Add(bytesPerWrite)
+		if c.pace.writes.Wait(c.open) != nil {
+			return 0, net.ErrClosed
+		}
+	}
+	return c.Conn.Write(data)
+}
+
+// Close implements net.Conn.
+func (c *pacedConn) Close() error {
+	c.end()
+	return c.Conn.Close()
+}

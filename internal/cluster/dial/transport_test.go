@@ -4,18 +4,26 @@
 package dial
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
+	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -246,5 +254,28 @@ func TestAnAuthorityOfAMegabitIsNotUsed(t *testing.T) {
 	}
 	if !strings.Contains(err.Error(), "caBundle of the Secret contains a certificate") || ExplainEndpoint(err).Reason != fleetv1alpha1.ClusterConnectionReasonInvalidEndpoint {
 		t.Errorf("got error %v, told as %v", err, ExplainEndpoint(err))
+	}
+}
+
+// TestALongChainIsNotKept has a member show a certificate with addresses without number, each of which a connection
+// would keep decoded.
+func TestALongChainIsNotKept(t *testing.T) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	expect.NoError(t, err)
+	for count, reason := range map[int]string{1: "", 10_000: fleetv1alpha1.ClusterConnectionReasonUnreachable} {
+		template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+		for range count {
+			template.URIs = append(template.URIs, &url.URL{Scheme: "a", Opaque: "b"})
+		}
+		signed, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+		expect.NoError(t, err)
+		server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		server.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{signed}, PrivateKey: key}}}
+		server.StartTLS()
+		t.Cleanup(server.Close)
+		found := transportTo(t, Endpoint{URL: server.URL, Insecure: true}, toLocal()).ProbeHealth(t.Context())
+		if found.Reason != reason || strings.Contains(found.Message, "its certificates have") == (reason == "") {
+			t.Errorf("the probe of a server with a certificate of %d bytes finds %v", len(signed), found)
+		}
 	}
 }
