@@ -85,7 +85,7 @@ func (l *limiter) sendLimited(request *http.Request, end func()) (*http.Response
 		request: limited, kind: kind, collection: collection, listing: anew, reduced: isReduced(request.Context()), budget: &l.budget, meter: l.meter,
 		from: response.Body, cancel: cancel, end: end, refused: l.refused,
 	}
-	err = a.takeHeader(response)
+	err = a.takeHeader(ctx, response)
 	if err == nil {
 		err = a.wrapBody(response)
 	}
@@ -144,12 +144,12 @@ type limitedAnswer struct {
 }
 
 // takeHeader pays for the header, and leaves the response what clients read of it.
-func (a *limitedAnswer) takeHeader(response *http.Response) error {
+func (a *limitedAnswer) takeHeader(ctx context.Context, response *http.Response) error {
 	header, bytes := neededHeader(response.Header)
 	response.Header = header
 	response.Trailer = nil
-	if err := a.meter.spendBytes(a.request, bytes); err != nil {
-		return timeLimitError(a.request.Context(), err)
+	if err := a.meter.spendBytes(ctx, bytes); err != nil {
+		return timeLimitError(ctx, err)
 	}
 	return nil
 }
@@ -221,7 +221,7 @@ func (a *limitedAnswer) spendUpTo(bytes int64) error {
 		return nil
 	}
 	a.spent = bytes
-	if err := a.meter.spendBytes(a.request, int(more)); err != nil {
+	if err := a.meter.spendBytes(a.request.Context(), int(more)); err != nil {
 		return timeLimitError(a.request.Context(), err)
 	}
 	return nil

@@ -272,11 +272,11 @@ func newMeter(clk clock.Clock) *decodeMeter {
 }
 
 // spendBytes counts bytes that were read, and waits until others have had their turn. It fails only if
-// the request ends before.
-func (m *decodeMeter) spendBytes(request *http.Request, bytes int) error {
+// the request of the context ends before.
+func (m *decodeMeter) spendBytes(ctx context.Context, bytes int) error {
 	m.limit.ReserveN(m.clock.Now(), bytes)
 	for ; bytes > 0; bytes -= decoding.PieceMax {
-		if err := m.sender.AwaitTurn(request.Context(), min(bytes, decoding.PieceMax)); err != nil {
+		if err := m.sender.AwaitTurn(ctx, min(bytes, decoding.PieceMax)); err != nil {
 			return err
 		}
 	}
