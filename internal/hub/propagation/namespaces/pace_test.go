@@ -37,7 +37,7 @@ import (
 // written for them is bounded, however many there are, and they have all of it in the end. Some can be sent nothing, as the
 // hub has no namespace for them: they are tried again and again, and hold up nobody.
 func TestNamespacesGoToManyClustersAtAPace(t *testing.T) {
-	const clusters, namespaces, writers, lost = 20, 10, 4096, "lost"
+	const clusters, namespaces, writers, lost = 10, 6, 16384, "lost"
 	const burst, rate = allowance.DefaultShared / 4 / writers, allowance.DefaultShared / 1024 / writers
 	scheme := runtime.NewScheme()
 	if err := errors.Join(corev1.AddToScheme(scheme), clusterv1.AddToScheme(scheme), fleetv1alpha1.AddToScheme(scheme),
