@@ -29,11 +29,13 @@ import (
 )
 
 const (
-	// retryInterval is how often a hub is asked that did not let the agent in.
+	// retryInterval is how often a hub is asked that did not let the agent in, or of which
+	// the agent says so.
 	retryInterval = 30 * time.Second
 	// functionalInterval is how often a hub is asked that did. It costs the hub a
 	// request that counts as a write, and the agent notices a change at once and
-	// reports it, which leads to a check, too.
+	// reports it, which leads to a check, too. That may come before the hub has taken
+	// the agent's rights away.
 	functionalInterval = 5 * time.Minute
 	// workers is for how many Klusterlets hubs are asked at the same time.
 	workers = 4
@@ -104,7 +106,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	result := c.probeHub(ctx, klusterlet, in)
 	interval := retryInterval
-	if result.Hub.Verdict == probe.Functional {
+	if result.Hub.Verdict == probe.Functional && !in.staysOutside() {
 		interval = functionalInterval
 	}
 	c.recordAttempt(klusterlet.Name, probeAttempt{inputs: in.hash, due: now.Add(interval)})
@@ -121,7 +123,14 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 // probeInputs are what the answer of a hub depends on.
 type probeInputs struct {
 	bootstrap, hub probe.Credential
-	hash           string
+	// step is what the agent says that it is at, "" if it has not said it yet.
+	step string
+	hash string
+}
+
+// staysOutside reports whether the agent says that it has not joined, or is not in the hub any more.
+func (in probeInputs) staysOutside() bool {
+	return in.step != "" && in.step != operatorv1.JoinReasonJoined
 }
 
 func (c *Controller) gatherProbeInputs(ctx context.Context, klusterlet *operatorv1.Klusterlet) (probeInputs, error) {
@@ -155,7 +164,7 @@ func (c *Controller) gatherProbeInputs(ctx context.Context, klusterlet *operator
 		return probeInputs{}, err
 	}
 	fmt.Fprintf(sum, "%q", step)
-	return probeInputs{bootstrap: bootstrap, hub: RequireClusterName(hub, klusterlet), hash: hex.EncodeToString(sum.Sum(nil)[:hashBytes])}, nil
+	return probeInputs{bootstrap: bootstrap, hub: RequireClusterName(hub, klusterlet), step: step, hash: hex.EncodeToString(sum.Sum(nil)[:hashBytes])}, nil
 }
 
 // reportedJoinStep returns the step that the agent says it is at.

@@ -169,7 +169,9 @@ func TestWhenAHubIsAsked(t *testing.T) {
 		Data:       map[string]string{operatorv1.JoinStatusReasonKey: operatorv1.JoinReasonWaitingForCSRApproval},
 	}
 	expect.NoError(t, b.client.Create(t.Context(), step))
-	b.look()
+	if again := b.look(); again != retryInterval {
+		t.Errorf("the agent says that the hub does not let it in, and the hub does still: again after %s, want %s", again, retryInterval)
+	}
 	want(2, "the agent is at another step")
 
 	b.clock.SetTime(b.clock.Now().Add(functionalInterval))
