@@ -86,7 +86,7 @@ func (m *eventful) awaitEvents(most int64) {
 // TestHeavyEventsAreNotHeld has a member send one heavy event in each watch and nothing more: a client would hold its
 // buffers for as long as the watch is open.
 func TestHeavyEventsAreNotHeld(t *testing.T) {
-	const watches = 60
+	const watches = 24 // which would hold 400 MiB
 	for name, event := range heavyEvents() {
 		t.Run(name, func(t *testing.T) {
 			m := newEventful(t, func(w http.ResponseWriter) { _, _ = io.WriteString(w, event) })
