@@ -113,7 +113,7 @@ func (p *podRequests) markPodsChanged(do func() (changed bool)) bool {
 
 // Replace implements watch.Handler.
 func (p *podRequests) Replace(all []*requests.PodRequest, _ string) {
-	p.names.Forget()
+	p.names.ForgetNames()
 	p.applyChange(func() bool {
 		p.sums.ReplacePods(all)
 		p.known = true
@@ -124,13 +124,13 @@ func (p *podRequests) Replace(all []*requests.PodRequest, _ string) {
 
 // Update implements watch.Handler.
 func (p *podRequests) Update(pod *requests.PodRequest) {
-	p.names.Forget()
+	p.names.ForgetNames()
 	p.applyChange(func() bool { return p.sums.SetPod(pod) })
 }
 
 // Delete implements watch.Handler.
 func (p *podRequests) Delete(pod *requests.PodRequest) {
-	p.names.Forget()
+	p.names.ForgetNames()
 	p.applyChange(func() bool { return p.sums.DeletePod(pod.UID) })
 }
 
@@ -140,7 +140,7 @@ func (p *podRequests) Bookmark(string) {}
 // Failed implements watch.Handler. What is known stays until there is something
 // better, unless the pods are none of the agent's business.
 func (p *podRequests) Failed(err error) {
-	p.names.Forget()
+	p.names.ForgetNames()
 	if !watch.IsRefused(err) {
 		return
 	}

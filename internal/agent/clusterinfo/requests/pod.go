@@ -54,8 +54,8 @@ type ResourceNames struct {
 	bytes int
 }
 
-// Forget forgets the names, as the pods have been taken in.
-func (n *ResourceNames) Forget() {
+// ForgetNames forgets the names, as the pods have been taken in.
+func (n *ResourceNames) ForgetNames() {
 	clear(n.known)
 	n.bytes = 0
 }

@@ -319,7 +319,7 @@ func TestPodsOfLongNamesTakeLittle(t *testing.T) {
 			}
 			listed := heldSince(before) / pods
 			sums.ReplacePods(all)
-			names.Forget()
+			names.ForgetNames()
 			runtime.KeepAlive(all) // and no longer
 			summed := heldSince(before) / pods
 			t.Logf("of a pod %d bytes are kept in a list, and %d in the sums", listed, summed)
