@@ -134,7 +134,7 @@ func (s *story) approveWaiting(t *testing.T) (int, error) {
 
 func (s *story) accept(t *testing.T, accepted bool) {
 	t.Helper()
-	s.hub.RunKubectl(t, "patch", "managedcluster", s.clusterName, "--type=merge",
+	s.retry(t, "", "patch", "managedcluster", s.clusterName, "--type=merge",
 		"-p", fmt.Sprintf(`{"spec":{"hubAcceptsClient":%t}}`, accepted))
 }
 

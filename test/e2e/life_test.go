@@ -71,10 +71,10 @@ func (s *story) agentPods(t *testing.T) string {
 }
 
 func (s *story) denyAndAccept(t *testing.T) {
-	s.accept(t, false)
+	s.accept(t, false) // soon after an outage, when the webhook for clusters may still be away
 	s.hub.AwaitCondition(t, "HubAcceptedManagedCluster", "False HubClusterAdminDenied", "managedcluster/"+s.clusterName)
 	s.member.AwaitCondition(t, "Joined", "False ClusterDenied", "klusterlet/klusterlet")
-	s.hub.ApplyText(t, fmt.Sprintf(workload, s.clusterName, "while denied"))
+	s.retry(t, fmt.Sprintf(workload, s.clusterName, "while denied"), "apply", "-f", "-")
 	// The agent's identity cannot read works any more, so nothing is under way.
 	harness.Eventually(t, func() error {
 		_, err := s.hub.SeenBy(s.agentKubeconfig(t)).TryKubectl(t.Context(), "", "get", "manifestworks", "-n", s.clusterName)
@@ -115,12 +115,7 @@ func (s *story) hubOutage(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.hub.AwaitThere(t, "managedcluster", s.clusterName)
-	// Kubernetes takes the nodes that it did not hear of during the outage for not
-	// ready, and with them the webhooks, until they have reported again.
-	harness.Eventually(t, func() error {
-		_, err := s.hub.TryKubectl(t.Context(), fmt.Sprintf(workload, s.clusterName, "after the outage"), "apply", "-f", "-")
-		return err
-	})
+	s.retry(t, fmt.Sprintf(workload, s.clusterName, "after the outage"), "apply", "-f", "-")
 	s.memberHas(t, "greeting", "after the outage")
 	s.isAvailable(t)
 	if now := s.agentPods(t); now != pods {
@@ -195,7 +190,9 @@ spec:
 `, namespace, name, text)
 }
 
-// retry runs kubectl on the hub until it succeeds: webhooks may be away.
+// retry runs kubectl on the hub until it succeeds, for the webhooks may be away: somebody killed their
+// pods, or Kubernetes did not hear of the nodes during an outage, takes them for not ready until they
+// have reported again, and with them each of the webhooks, the one a little later than the other.
 func (s *story) retry(t *testing.T, stdin string, args ...string) bool {
 	t.Helper()
 	harness.Eventually(t, func() error {
