@@ -81,6 +81,6 @@ func (c *WorkTTLController) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	case err != nil:
 		return ctrl.Result{}, fmt.Errorf("deleting ManifestWork %q, which has finished: %w", req.NamespacedName, err)
 	}
-	log.FromContext(ctx).Info("Deleted a work whose time to live after it had finished is over", "due", due)
+	log.FromContext(ctx).Info("Deleted a finished work: its time to live is over", "due", due)
 	return ctrl.Result{}, nil
 }
