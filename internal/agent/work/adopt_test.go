@@ -21,28 +21,7 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 )
 
-// TestAdopts has works take objects that people brought to the member by hand.
-func TestAdopts(t *testing.T) {
-	t.Parallel()
-	l := newLab(t)
-	for name, test := range map[string]func(*scene){
-		"what kubectl had goes":                    testAdoptsKubectl,
-		"what kubectl applies server-side goes":    testAdoptsServerSide,
-		"what was there before anybody noted goes": testAdoptsUnmanaged,
-		"what a binding takes over":                testAdoptsForBinding,
-		"what a binding does not take over":        testAdoptsNot,
-		"other strategies leave it":                testAdoptsByUpdateOnly,
-		"a namespace keeps what it has":            testAdoptsNamespace,
-		"ports of a service go":                    testAdoptsService,
-		"an executor without rights takes nothing": testAdoptsExecutor,
-		"what is taken is said before it goes":     testAdoptsRefused,
-		"what goes and what is unknown are said":   testAdoptsUndeclared,
-	} {
-		t.Run(name, func(t *testing.T) {
-			test(l.scene(t, "a-"+strings.ReplaceAll(name[:min(len(name), 40)], " ", "-")))
-		})
-	}
-}
+// The works of these tests take objects that people brought to the member by hand.
 
 // bring makes an object of JSON, as a manager does.
 func (s *scene) bring(manager, text string) *unstructured.Unstructured {
@@ -91,7 +70,9 @@ func adopted(d *appsv1.Deployment) error {
 	return err
 }
 
-func testAdoptsKubectl(s *scene) {
+func TestAdoptionRemovesWhatKubectlHad(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	object := s.bring("kubectl-client-side-apply", s.old())
 	s.edits("kubectl-rollout", object, `{"spec":{"template":{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":"then"}}}}}`)
 	s.edits("kubectl-label", object, `{"metadata":{"labels":{"by":"hand"}}}`)
@@ -107,7 +88,7 @@ func testAdoptsKubectl(s *scene) {
 			is("restartedAt", d.Spec.Template.Annotations["kubectl.kubernetes.io/restartedAt"], "then"))
 	})
 	if web.Generation != 3+1 { // made, restarted, changed by the injector, and adopted
-		s.t.Errorf("adoption wrote the spec more than once: generation %d", web.Generation)
+		t.Errorf("adoption wrote the spec more than once: generation %d", web.Generation)
 	}
 	wants := []string{"kubectl-client-side-apply, kubectl-label", `containers[name="sidecar"]`, `env`, ".spec.minReadySeconds", ".metadata.labels.old"}
 	s.says("w", 0, "Applied", append(wants, "AppliedManifestComplete")...)
@@ -136,8 +117,10 @@ func testAdoptsKubectl(s *scene) {
 	s.web("with what is theirs", func(d *appsv1.Deployment) error { return is("label", d.Labels["later"], "x") })
 }
 
-// testAdoptsUndeclared takes over an object with a manifest that has a field which the cluster does not know.
-func testAdoptsUndeclared(s *scene) {
+// TestAdoptionTellsWhatGoesAndWhatIsUnknown takes over an object with a manifest that has a field which the cluster does not know.
+func TestAdoptionTellsWhatGoesAndWhatIsUnknown(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.bring("kubectl-client-side-apply", s.old())
 	s.start(agentOptions{})
 	s.create(s.work("w", s.pods(`"nope":1,`, "")))
@@ -169,9 +152,11 @@ func (s *scene) tellsAdopted(work string, wants ...string) {
 	})
 }
 
-// testAdoptsExecutor has an executor meet a Role of kubectl that it may write, but not with what the
+// TestAdoptionTakesNothingForAnExecutorWithoutRights has an executor meet a Role of kubectl that it may write, but not with what the
 // manifest grants.
-func testAdoptsExecutor(s *scene) {
+func TestAdoptionTakesNothingForAnExecutorWithoutRights(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	role := func(labels, resource string) string {
 		return fmt.Sprintf(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"r","namespace":%q,"labels":{%s}},"rules":[{"apiGroups":[""],"resources":[%q],"verbs":["get"]}]}`,
 			s.ns(), labels, resource)
@@ -183,19 +168,21 @@ func testAdoptsExecutor(s *scene) {
 	s.condition("w", "Applied", metav1.ConditionFalse)
 	s.says("w", 0, "Applied", "may not write roles.rbac.authorization.k8s.io", "not currently held")
 	found := &rbacv1.Role{}
-	if err := s.client.Get(s.t.Context(), client.ObjectKeyFromObject(theirs), found); err != nil {
-		s.t.Fatal(err)
+	if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(theirs), found); err != nil {
+		t.Fatal(err)
 	}
 	if found.ResourceVersion != theirs.GetResourceVersion() {
-		s.t.Errorf("it was written: %v", found.ManagedFields)
+		t.Errorf("it was written: %v", found.ManagedFields)
 	}
 	s.allowHere("", "secrets", "get")
 	s.condition("w", "Applied", metav1.ConditionTrue)
 	s.says("w", 0, "Applied", "that kubectl-create had set, those that are not in the manifest were removed", ".metadata.labels.old")
 }
 
-// testAdoptsRefused adopts an object that cannot become what the manifest says.
-func testAdoptsRefused(s *scene) {
+// TestAdoptionIsToldBeforeAnythingGoes adopts an object that cannot become what the manifest says.
+func TestAdoptionIsToldBeforeAnythingGoes(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.bring("kubectl-client-side-apply", strings.Replace(s.old(), `"finalizers":["example.com/old"],`, "", 1))
 	s.start(agentOptions{})
 	s.create(s.work("w", strings.ReplaceAll(s.pods("", ""), `"app":"web"`, `"app":"new"`)))
@@ -217,13 +204,15 @@ func (s *scene) finalize(object client.Object) {
 	})
 }
 
-func testAdoptsServerSide(s *scene) {
+func TestAdoptionRemovesWhatKubectlAppliedServerSide(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	object := &unstructured.Unstructured{}
 	if err := json.Unmarshal([]byte(s.old()), object); err != nil {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
-	if err := s.client.Apply(s.t.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("kubectl")); err != nil {
-		s.t.Fatal(err)
+	if err := s.client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("kubectl")); err != nil {
+		t.Fatal(err)
 	}
 	s.start(agentOptions{})
 	s.create(s.work("w", s.pods("", portTwice)))
@@ -239,8 +228,10 @@ func testAdoptsServerSide(s *scene) {
 	})
 }
 
-// testAdoptsUnmanaged adopts an object of which nobody noted who owns what.
-func testAdoptsUnmanaged(s *scene) {
+// TestAdoptionRemovesWhatWasThereBeforeAnybodyNoted adopts an object of which nobody noted who owns what.
+func TestAdoptionRemovesWhatWasThereBeforeAnybodyNoted(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	object := s.bring("someone", s.old())
 	s.edits("someone", object, `{"metadata":{"managedFields":[{}]}}`)
 	s.start(agentOptions{})
@@ -257,20 +248,24 @@ func testAdoptsUnmanaged(s *scene) {
 	s.edits("someone", object, `{"metadata":{"finalizers":null}}`)
 }
 
-func testAdoptsForBinding(s *scene) {
+func TestAdoptionForABindingThatTakesOver(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	object := s.bring("helm", s.old())
 	s.finalize(object)
 	s.start(seldom())
-	s.create(ofBinding(s.work("w", overwriting(s.t, s.pods("", "")))))
+	s.create(ofBinding(s.work("w", overwriting(t, s.pods("", "")))))
 	s.condition("w", "Applied", metav1.ConditionTrue)
 	s.web("it is as the template says", func(d *appsv1.Deployment) error {
 		return errors.Join(adopted(d), is("containers", containers(d), []string{"web"}))
 	})
-	s.change("w", func(w *workv1.ManifestWork) { setManifests(w, overwriting(s.t, s.pods("", variableTwice))) })
+	s.change("w", func(w *workv1.ManifestWork) { setManifests(w, overwriting(t, s.pods("", variableTwice))) })
 	s.web("and changes with it", func(d *appsv1.Deployment) error { return is("env", variables(d), []string{"A=1", "A=2", "B=3"}) })
 }
 
-func testAdoptsNot(s *scene) {
+func TestNoAdoptionForABindingThatDoesNotTakeOver(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	object := s.bring("kubectl-create", s.old())
 	s.finalize(object)
 	s.start(seldom())
@@ -278,11 +273,13 @@ func testAdoptsNot(s *scene) {
 	s.tells("w", 0, "Applied", "already exists in the cluster")
 	web := s.web("it is there", func(*appsv1.Deployment) error { return nil })
 	if web.ResourceVersion != object.GetResourceVersion() {
-		s.t.Errorf("it was written: %v", web.ManagedFields)
+		t.Errorf("it was written: %v", web.ManagedFields)
 	}
 }
 
-func testAdoptsByUpdateOnly(s *scene) {
+func TestNoAdoptionByOtherStrategies(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	object := s.bring("kubectl-create", strings.Replace(s.old(), `"finalizers":["example.com/old"],`, "", 1))
 	s.start(agentOptions{})
 	for i, strategy := range []string{"readonly", "create", "ssa"} {
@@ -302,21 +299,25 @@ func testAdoptsByUpdateOnly(s *scene) {
 	}
 }
 
-func testAdoptsNamespace(s *scene) {
+func TestAdoptedNamespaceKeepsWhatItHas(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	object := s.bring("kubectl-create", fmt.Sprintf(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"%s-shop","labels":{"pod-security.kubernetes.io/enforce":"baseline"}}}`, s.cluster))
 	s.start(agentOptions{})
 	s.create(s.work("w", fmt.Sprintf(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"%s-shop","labels":{"a":"b"}}}`, s.cluster)))
 	s.condition("w", "Applied", metav1.ConditionTrue)
 	namespace := &corev1.Namespace{}
-	if err := s.client.Get(s.t.Context(), client.ObjectKey{Name: object.GetName()}, namespace); err != nil {
-		s.t.Fatal(err)
+	if err := s.client.Get(t.Context(), client.ObjectKey{Name: object.GetName()}, namespace); err != nil {
+		t.Fatal(err)
 	}
 	if namespace.Labels["a"] != "b" || namespace.Labels["pod-security.kubernetes.io/enforce"] != "baseline" {
-		s.t.Errorf("the labels are %v", namespace.Labels)
+		t.Errorf("the labels are %v", namespace.Labels)
 	}
 }
 
-func testAdoptsService(s *scene) {
+func TestAdoptionRemovesPortsOfAService(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.bring("kubectl-client-side-apply", s.service(`"type":"NodePort","sessionAffinity":"ClientIP","ports":[{"name":"a","port":80},{"name":"old","port":81}]`))
 	s.start(agentOptions{})
 	before := s.serves("it is there", func(*corev1.Service) error { return nil })

@@ -22,36 +22,15 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 )
 
-// TestWorksOfBindings runs agents on works that bindings made.
-func TestWorksOfBindings(t *testing.T) {
-	t.Parallel()
-	l := newLab(t)
-	for name, test := range map[string]func(*scene){
-		"the state of an object is reported":       testState,
-		"a suspended work reports its state":       testSuspendedState,
-		"a job that is done is not made again":     testJobDone,
-		"an object waits for its namespace":        testNamespaceComes,
-		"a state that is too large is left out":    testLargeState,
-		"an object of somebody else is left alone": testAborts,
-		"an object is taken over if that is asked": testOverwrites,
-		"an object of the work is applied again":   testOwnAgain,
-		"an object of another work is left alone":  testRivalWork,
-		"a namespace that was there stays":         testNamespaceAdopted,
-		"an object that is preserved loses marks":  testPreserved,
-	} {
-		t.Run(name, func(t *testing.T) {
-			test(l.scene(t, "b-"+strings.Trim(strings.ReplaceAll(name, " ", "-")[:min(len(name), 35)], "-")))
-		})
-	}
-}
-
 // ofBinding returns the work as a binding makes it.
 func ofBinding(work *workv1.ManifestWork) *workv1.ManifestWork {
 	work.Labels = map[string]string{v1alpha1.LabelPermanentID: "id-of-" + work.Name}
 	return work
 }
 
-func testState(s *scene) {
+func TestBindingReportsTheStateOfAnObject(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(seldom())
 	s.create(ofBinding(s.work("w", s.triple("d"))))
 	work := s.reports("w", 0, `health={"string":"Unhealthy"}`)
@@ -64,7 +43,9 @@ func testState(s *scene) {
 	s.nothingLeft()
 }
 
-func testLargeState(s *scene) {
+func TestStateOfABindingThatIsTooLargeIsLeftOut(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(seldom())
 	s.create(ofBinding(s.work("w", fmt.Sprintf(
 		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":%q},"spec":{"containers":[{"name":"c","image":"i"}]}}`, s.ns()))))
@@ -73,7 +54,7 @@ func testLargeState(s *scene) {
 	work := s.tells("w", 0, "StatusFeedbackSynced", "at most 262144")
 	s.contains(message(work, 0, "StatusFeedbackSynced"), "False StatusFeedbackSyncFailed", `"status"`)
 	if got := values(work, 0); got != `health={"string":"Unhealthy"}` {
-		s.t.Errorf("the agent reports %.1000s", got)
+		t.Errorf("the agent reports %.1000s", got)
 	}
 	s.status("Pod", "p", fmt.Sprintf(`{"phase":"Running","message":%q}`, strings.Repeat("x", workv1.StatusSizeMax-1000)))
 	s.reports("w", 0, `status={"jsonRaw":"{\"message\"`)
@@ -116,7 +97,9 @@ func (s *scene) foreign(name string, labels map[string]string) *corev1.ConfigMap
 
 const alreadyExists = "False AppliedManifestFailed: resource(kind=ConfigMap, "
 
-func testAborts(s *scene) {
+func TestBindingLeavesAnObjectOfSomebodyElseAlone(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(seldom())
 	object := s.foreign("c", nil)
 	s.create(ofBinding(s.work("w", s.configMap("c", "1"))))
@@ -124,10 +107,10 @@ func testAborts(s *scene) {
 		" and the work.karmada.io/conflict-resolution strategy value is empty, Karmada will not manage this resource; it belongs to field manager helm.")
 	s.sums("w", "Applied", "False AppliedManifestWorkFailed: resource(kind=ConfigMap, ")
 	if got := values(work, 0); got != `health={"string":"Unknown"}` {
-		s.t.Errorf("the agent reports %s", got)
+		t.Errorf("the agent reports %s", got)
 	}
-	if err := s.client.Delete(s.t.Context(), object); err != nil {
-		s.t.Fatal(err)
+	if err := s.client.Delete(t.Context(), object); err != nil {
+		t.Fatal(err)
 	}
 	s.has("c", "1")
 	s.reports("w", 0, `health={"string":"Healthy"}`)
@@ -136,20 +119,24 @@ func testAborts(s *scene) {
 	s.nothingLeft()
 }
 
-func testOverwrites(s *scene) {
+func TestBindingTakesAnObjectOverIfThatIsAsked(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(seldom())
 	s.foreign("c", nil)
 	s.create(ofBinding(s.work("w", s.configMap("c", "1"))))
 	s.tells("w", 0, "Applied", alreadyExists)
 	s.has("c", "theirs")
-	s.change("w", func(w *workv1.ManifestWork) { setManifests(w, overwriting(s.t, s.configMap("c", "1"))) })
+	s.change("w", func(w *workv1.ManifestWork) { setManifests(w, overwriting(t, s.configMap("c", "1"))) })
 	s.has("c", "1")
 	// What it took over is its own.
 	s.change("w", func(w *workv1.ManifestWork) { setManifests(w, s.configMap("c", "2")) })
 	s.has("c", "2")
 }
 
-func testOwnAgain(s *scene) {
+func TestBindingAppliesAnObjectOfItsWorkAgain(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	work := ofBinding(s.work("w", s.configMap("c", "1"), s.configMap("d", "1")))
 	s.foreign("c", map[string]string{workv1alpha2.LabelManaged: "true", workv1alpha2.LabelWorkID: work.Labels[workv1alpha2.LabelWorkID]})
 	s.foreign("d", map[string]string{workv1alpha2.LabelManaged: "true", workv1alpha2.LabelWorkID: "another"})
@@ -159,7 +146,9 @@ func testOwnAgain(s *scene) {
 	s.tells("w", 1, "Applied", alreadyExists)
 }
 
-func testRivalWork(s *scene) {
+func TestBindingLeavesAnObjectOfAnotherWorkAlone(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(seldom())
 	s.create(ofBinding(s.work("first", s.configMap("c", "1"))))
 	s.has("c", "1")
@@ -171,21 +160,23 @@ func testRivalWork(s *scene) {
 	s.condition("w", "Applied", metav1.ConditionTrue)
 }
 
-func testNamespaceAdopted(s *scene) {
+func TestBindingLeavesANamespaceThatWasThere(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(seldom())
 	manifest := fmt.Sprintf(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":%q}}`, s.ns())
 	s.create(ofBinding(s.work("w", manifest)))
 	s.condition("w", "Applied", metav1.ConditionTrue)
-	s.change("w", func(w *workv1.ManifestWork) { setManifests(w, with(s.t, manifest, "labels", "a", "b")) })
+	s.change("w", func(w *workv1.ManifestWork) { setManifests(w, with(t, manifest, "labels", "a", "b")) })
 	s.condition("w", "Applied", metav1.ConditionTrue)
 	s.delete("w")
 	s.gone("w")
 	found := &corev1.Namespace{}
-	if err := s.client.Get(s.t.Context(), client.ObjectKey{Name: s.ns()}, found); err != nil {
-		s.t.Fatal(err)
+	if err := s.client.Get(t.Context(), client.ObjectKey{Name: s.ns()}, found); err != nil {
+		t.Fatal(err)
 	}
 	if found.DeletionTimestamp != nil || len(found.OwnerReferences) > 0 || len(found.Annotations) > 0 || found.Labels["a"] != "" {
-		s.t.Errorf("the namespace is %+v", found.ObjectMeta)
+		t.Errorf("the namespace is %+v", found.ObjectMeta)
 	}
 }
 
@@ -207,9 +198,11 @@ func sent(t testing.TB, object string) string {
 	return object
 }
 
-func testPreserved(s *scene) {
+func TestObjectOfABindingThatIsPreservedLosesMarks(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(seldom())
-	work := ofBinding(s.work("w", sent(s.t, s.configMap("stays", "1")), sent(s.t, s.configMap("gone", "1"))))
+	work := ofBinding(s.work("w", sent(t, s.configMap("stays", "1")), sent(t, s.configMap("gone", "1"))))
 	work.Spec.DeleteOption = &workv1.DeleteOption{PropagationPolicy: workv1.DeletePropagationPolicyOrphan}
 	s.create(work)
 	s.condition("w", "Applied", metav1.ConditionTrue)
@@ -217,20 +210,22 @@ func testPreserved(s *scene) {
 		metav1.SetMetaDataAnnotation(&w.ObjectMeta, workv1.AnnotationSuspendDispatching, "true")
 	})
 	s.sums("w", "Dispatching", "False")
-	if err := s.client.Delete(s.t.Context(), s.has("gone", "1")); err != nil {
-		s.t.Fatal(err)
+	if err := s.client.Delete(t.Context(), s.has("gone", "1")); err != nil {
+		t.Fatal(err)
 	}
 	s.delete("w")
 	s.gone("w")
 	left := s.has("stays", "1")
 	if len(left.OwnerReferences) > 0 || len(left.Labels) != 1 || left.Labels["app.example.com/name"] != "web" ||
 		len(left.Annotations) != 1 || left.Annotations["example.com/note"] != "kept" {
-		s.t.Errorf("the object that stays is %+v", left.ObjectMeta)
+		t.Errorf("the object that stays is %+v", left.ObjectMeta)
 	}
 	s.hasNot("gone")
 }
 
-func testJobDone(s *scene) {
+func TestBindingDoesNotMakeAJobAgainThatIsDone(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(seldom())
 	s.create(ofBinding(s.work("w", s.job("j"))))
 	s.condition("w", "Applied", metav1.ConditionTrue)
@@ -240,19 +235,21 @@ func testJobDone(s *scene) {
 	reported := values(s.reports("w", 0, "succeeded"), 0)
 	job, err := s.live(jobKind, "j")
 	if err != nil {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
-	if err := s.client.Delete(s.t.Context(), job, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
-		s.t.Fatal(err)
+	if err := s.client.Delete(t.Context(), job, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+		t.Fatal(err)
 	}
 	work := s.condition("w", "Available", metav1.ConditionFalse) // it is not made again
 	s.contains(message(work, 0, "Applied"), "True")
 	if got := values(work, 0); got != reported {
-		s.t.Errorf("the agent reports %s; want %s", got, reported)
+		t.Errorf("the agent reports %s; want %s", got, reported)
 	}
 }
 
-func testNamespaceComes(s *scene) {
+func TestObjectOfABindingWaitsForItsNamespace(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(seldom())
 	later := s.ns() + "-later"
 	s.create(ofBinding(s.work("w", strings.Replace(s.configMap("c", "1"), s.ns(), later, 1))))
@@ -261,7 +258,9 @@ func testNamespaceComes(s *scene) {
 	s.condition("w", "Applied", metav1.ConditionTrue)
 }
 
-func testSuspendedState(s *scene) {
+func TestSuspendedBindingReportsItsState(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	first := s.start(seldom())
 	s.create(ofBinding(s.work("w", s.triple("d"))))
 	s.reports("w", 0, "health")
@@ -274,15 +273,15 @@ func testSuspendedState(s *scene) {
 	applied := message(work, 0, "Applied")
 	s.contains(applied, "True")
 	first.stop()
-	s.change("w", func(w *workv1.ManifestWork) { setManifests(w, with(s.t, s.triple("d"), "labels", "a", "b")) })
+	s.change("w", func(w *workv1.ManifestWork) { setManifests(w, with(t, s.triple("d"), "labels", "a", "b")) })
 	s.status(deploymentKind, "d", `{"replicas":3}`)
 	s.start(seldom())
 	work = s.reports("w", 0, `\"replicas\":3`)
 	if got := message(work, 0, "Applied"); got != applied {
-		s.t.Errorf("Applied of the object is %s; want %s", got, applied)
+		t.Errorf("Applied of the object is %s; want %s", got, applied)
 	}
 	if c := meta.FindStatusCondition(work.Status.Conditions, workv1.ManifestWorkConditionApplied); c == nil || c.ObservedGeneration == work.Generation {
-		s.t.Errorf("Applied of the work is %+v", c)
+		t.Errorf("Applied of the work is %+v", c)
 	}
 	s.change("w", func(w *workv1.ManifestWork) { w.Annotations = nil })
 	s.condition("w", "Applied", metav1.ConditionTrue)

@@ -31,7 +31,7 @@ func TestBrokenWorksSayWhatIsWrong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newLab(t).scene(t, "broken")
+	s := takeScene(t)
 	user, _ := s.user(rbacv1.PolicyRule{
 		APIGroups: []string{"", "apps", "rbac.authorization.k8s.io", "authorization.k8s.io", "apiextensions.k8s.io", workv1.GroupName},
 		Resources: []string{"*"}, Verbs: []string{"*"},

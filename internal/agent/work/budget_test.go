@@ -38,20 +38,10 @@ func (s *scene) wholeBytes(work *workv1.ManifestWork) {
 	}
 }
 
-// TestStatusThatIsTooLargeIsWrittenShorter shares an API server between the
-// following.
-func TestStatusThatIsTooLargeIsWrittenShorter(t *testing.T) {
+func TestStatusOfThousandsOfManifestsIsWrittenShorter(t *testing.T) {
 	t.Parallel()
-	lab := newLab(t)
-	t.Run("thousands of manifests", func(t *testing.T) { thousandsOfManifests(t, lab) })
-	t.Run("megabytes of feedback", func(t *testing.T) { megabytesOfFeedback(t, lab) })
-	t.Run("a hub that takes less", func(t *testing.T) { refusedStatus(t, lab) })
-	t.Run("a record that cannot list all", func(t *testing.T) { refusedList(t, lab) })
-}
-
-func thousandsOfManifests(t *testing.T, lab *lab) {
 	const manifests = 5000
-	s := lab.scene(t, "thousands")
+	s := takeScene(t)
 	s.start(agentOptions{})
 	work := s.work("tiny")
 	texts := make([]string, 0, manifests)
@@ -93,9 +83,10 @@ func (s *scene) feedbackWork(name string, n, size int) {
 	s.create(work)
 }
 
-func megabytesOfFeedback(t *testing.T, lab *lab) {
+func TestStatusWithMegabytesOfFeedbackIsWrittenShorter(t *testing.T) {
+	t.Parallel()
 	const objects, size, fit = 20, 100_000, 5
-	s := lab.scene(t, "large")
+	s := takeScene(t)
 	s.start(agentOptions{})
 	s.feedbackWork("large", objects, size)
 	s.condition("large", workv1.ManifestWorkConditionApplied, metav1.ConditionTrue)
@@ -171,22 +162,23 @@ func (n *narrow) RoundTrip(request *http.Request) (*http.Response, error) {
 	}, err
 }
 
-func refusedStatus(t *testing.T, lab *lab) {
+func TestStatusIsWrittenShorterForAHubThatTakesLess(t *testing.T) {
+	t.Parallel()
 	const objects, size = 10, 10_000
-	for name, test := range map[string]struct {
+	for _, test := range []struct {
 		reason  string
 		bytes   int
 		code    int
 		message string
 		entries int
 	}{
-		"body":    {"the API server takes no such body", 60_000, http.StatusRequestEntityTooLarge, "The body is too large", objects},
-		"etcd":    {"etcd takes no such request", 60_000, http.StatusInternalServerError, "etcdserver: request is too large", objects},
-		"grpc":    {"the client of etcd takes no such request", 2_000, http.StatusInternalServerError, "RPC error: trying to send message larger than max (3187653 vs. 2097152)", 0},
-		"invalid": {"the API server says that something in it is not valid", 60_000, http.StatusUnprocessableEntity, "ManifestWork is invalid: status.resourceStatus: Too long", 0},
+		{"the API server takes no such body", 60_000, http.StatusRequestEntityTooLarge, "The body is too large", objects},
+		{"etcd takes no such request", 60_000, http.StatusInternalServerError, "etcdserver: request is too large", objects},
+		{"the client of etcd takes no such request", 2_000, http.StatusInternalServerError, "RPC error: trying to send message larger than max (3187653 vs. 2097152)", 0},
+		{"the API server says that something in it is not valid", 60_000, http.StatusUnprocessableEntity, "ManifestWork is invalid: status.resourceStatus: Too long", 0},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
-			s := lab.scene(t, "refused-"+name)
+			s := takeScene(t)
 			s.start(agentOptions{wrap: func(rt http.RoundTripper) http.RoundTripper {
 				return &narrow{RoundTripper: rt, resource: "manifestworks", bytes: test.bytes, code: test.code, message: test.message}
 			}})
@@ -204,24 +196,25 @@ func refusedStatus(t *testing.T, lab *lab) {
 	}
 }
 
-func refusedList(t *testing.T, lab *lab) {
+func TestRecordThatCannotListAllSaysSo(t *testing.T) {
+	t.Parallel()
 	const objects = 150
-	for name, test := range map[string]struct {
+	for _, test := range []struct {
 		reason string
 		verbs  []string // that the agent has for ConfigMaps
 		status metav1.ConditionStatus
 		says   string
 		list   bool
 	}{
-		"seen": {
+		{
 			"objects that are found without the list", []string{"*"}, metav1.ConditionTrue, "is full and does not list ", true,
 		},
-		"blind": {
+		{
 			"objects that are not", []string{"get", "create", "patch", "delete"}, metav1.ConditionFalse, "has no room for all objects", false,
 		},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
-			s := lab.scene(t, "roster-"+name)
+			s := takeScene(t)
 			user, _ := s.user(rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: test.verbs},
 				rbacv1.PolicyRule{APIGroups: []string{workv1.GroupName}, Resources: []string{"*"}, Verbs: []string{"*"}})
 			user.QPS = -1 // as agents have it

@@ -29,38 +29,6 @@ import (
 	"github.com/capstan-io/capstan/internal/testing/env"
 )
 
-// TestDeletions runs agents against one API server that is hub and member.
-func TestDeletions(t *testing.T) {
-	l := newLab(t)
-	for name, test := range map[string]struct {
-		cluster string
-		run     func(*scene)
-	}{
-		"a deletion does not wait for requests that hang":              {"del-hang", testDeletionInterrupts},
-		"a work that is made again at once is deleted again":           {"del-twice", testDeletedTwice},
-		"an object that someone else deleted holds nothing up":         {"del-else", testDeletedByOthers},
-		"a definition that goes before its objects takes them along":   {"del-crd", testDefinitionFirst},
-		"objects that outlive their definition are named":              {"del-crd-held", testDefinitionHeld},
-		"rights that a work brings go after what they are for":         {"del-rights", testRightsLast},
-		"nobody asks for what is gone once the rights go":              {"del-rights-gone", testRightsGone},
-		"a deletion says which right the agent lost":                   {"del-right", testDeletionForbidden},
-		"a deletion says that its record cannot be deleted":            {"del-record", testRecordForbidden},
-		"a record deleted while no agent ran is made again":            {"move-later", testMoveLater},
-		"a work deleted after its record leaves its orphans":           {"move-orphan", testMoveOrphan},
-		"of a record that was deleted everything is found to the last": {"move-prune", testMovePrune},
-		"objects that may not be watched are moved, too":               {"move-blind", testMoveBlind},
-		"a record whose objects cannot be moved says so":               {"move-refused", testMoveRefused},
-		"a move to another hub does not touch the objects":             {"hub-move", testHubMove},
-		"a hub that comes back ends the grace period":                  {"hub-back", testHubBack},
-		"two agents do not fight for a record":                         {"claim", testClaim},
-		"the record of an agent that is gone is taken over":            {"claim-gone", testClaimGone},
-		"a clock that is two hours ahead changes nothing":              {"clock-ahead", clockOff(2 * time.Hour)},
-		"a clock that is two hours behind changes nothing":             {"clock-behind", clockOff(-2 * time.Hour)},
-	} {
-		t.Run(name, func(t *testing.T) { t.Parallel(); test.run(l.scene(t, test.cluster)) })
-	}
-}
-
 // records returns those of the scene's agent.
 func (s *scene) records() ([]workv1.AppliedManifestWork, error) {
 	list := &workv1.AppliedManifestWorkList{}
@@ -76,39 +44,43 @@ func (s *scene) records() ([]workv1.AppliedManifestWork, error) {
 	return ours, nil
 }
 
-// testRightsLast deletes a work with a role that the agent, or who removes a
+// TestRightsThatAWorkBringsGoAfterWhatTheyAreFor deletes a work with a role that the agent, or who removes a
 // finalizer, may need for the other objects.
-func testRightsLast(s *scene) {
+func TestRightsThatAWorkBringsGoAfterWhatTheyAreFor(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	role := fmt.Sprintf(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"r","namespace":%q}}`, s.ns())
 	s.create(s.work("w", role, s.configMap("held", "1")))
 	s.condition("w", "Applied", metav1.ConditionTrue)
 	held := s.has("held", "1")
 	hold := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":["example.com/hold"]}}`))
-	if err := s.client.Patch(s.t.Context(), held, hold); err != nil {
-		s.t.Fatal(err)
+	if err := s.client.Patch(t.Context(), held, hold); err != nil {
+		t.Fatal(err)
 	}
 	s.delete("w")
 	s.deleting("w", "held by its finalizers example.com/hold")
-	if err := s.client.Get(s.t.Context(), client.ObjectKey{Namespace: s.ns(), Name: "r"}, &rbacv1.Role{}); err != nil {
-		s.t.Errorf("the role went before what it is for: %v", err)
+	if err := s.client.Get(t.Context(), client.ObjectKey{Namespace: s.ns(), Name: "r"}, &rbacv1.Role{}); err != nil {
+		t.Errorf("the role went before what it is for: %v", err)
 	}
 	free := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
-	if err := s.client.Patch(s.t.Context(), held, free); err != nil {
-		s.t.Fatal(err)
+	if err := s.client.Patch(t.Context(), held, free); err != nil {
+		t.Fatal(err)
 	}
 	s.gone("w")
-	if err := s.client.Get(s.t.Context(), client.ObjectKey{Namespace: s.ns(), Name: "r"}, &rbacv1.Role{}); !apierrors.IsNotFound(err) {
-		s.t.Errorf("the role is still there: %v", err)
+	if err := s.client.Get(t.Context(), client.ObjectKey{Namespace: s.ns(), Name: "r"}, &rbacv1.Role{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the role is still there: %v", err)
 	}
 	s.nothingLeft()
 }
 
-// testRightsGone deletes a work with a definition, an object of it, and the
+// TestNobodyAsksForWhatIsGoneOnceTheRightsGo deletes a work with a definition, an object of it, and the
 // rights to it, but for the right to watch it. Once the binding is gone, and the
 // role is held, the agent may not even look for the object; it has to know that
 // it is gone.
-func testRightsGone(s *scene) {
+func TestNobodyAsksForWhatIsGoneOnceTheRightsGo(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	cluster := rbacv1.PolicyRule{
 		APIGroups: []string{rbacv1.GroupName, "apiextensions.k8s.io"}, Verbs: []string{"*"},
 		Resources: []string{"clusterroles", "clusterrolebindings", "customresourcedefinitions"},
@@ -126,18 +98,18 @@ func testRightsGone(s *scene) {
 	s.condition("w", "Applied", metav1.ConditionTrue)
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	hold := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":["example.com/hold"]}}`))
-	if err := s.client.Patch(s.t.Context(), role, hold); err != nil {
-		s.t.Fatal(err)
+	if err := s.client.Patch(t.Context(), role, hold); err != nil {
+		t.Fatal(err)
 	}
 	s.delete("w")
 	s.deleting("w", "held by its finalizers example.com/hold")
-	env.WaitAllowed(s.t.Context(), s.t, s.config, authorizationv1.SubjectAccessReviewSpec{User: s.cluster}, s.ns(),
+	env.WaitAllowed(t.Context(), t, s.config, authorizationv1.SubjectAccessReviewSpec{User: s.cluster}, s.ns(),
 		rbacv1.PolicyRule{APIGroups: []string{"example.com"}, Resources: []string{"gadgets"}, Verbs: []string{"get"}}, false)
 	s.nudge("w")
 	s.deleting("w", "held by its finalizers example.com/hold")
 	free := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
-	if err := s.client.Patch(s.t.Context(), role, free); err != nil {
-		s.t.Fatal(err)
+	if err := s.client.Patch(t.Context(), role, free); err != nil {
+		t.Fatal(err)
 	}
 	s.gone("w")
 	s.nothingLeft()
@@ -200,7 +172,9 @@ func (h *hanging) RoundTrip(request *http.Request) (*http.Response, error) {
 	return h.RoundTripper.RoundTrip(request)
 }
 
-func testDeletionInterrupts(s *scene) {
+func TestDeletionDoesNotWaitForRequestsThatHang(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	begun := make(chan struct{}, 1)
 	s.start(agentOptions{wrap: func(rt http.RoundTripper) http.RoundTripper {
 		return &hanging{RoundTripper: rt, object: "hangs", begun: begun}
@@ -212,12 +186,14 @@ func testDeletionInterrupts(s *scene) {
 	s.delete("w")
 	s.gone("w")
 	if took := time.Since(start); took > patience/2 { // the request has patience, too
-		s.t.Errorf("the deletion took %s", took)
+		t.Errorf("the deletion took %s", took)
 	}
 	s.nothingLeft()
 }
 
-func testDeletedTwice(s *scene) {
+func TestAWorkThatIsMadeAgainAtOnceIsDeletedAgain(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	begun := make(chan struct{}, 1)
 	s.start(agentOptions{part: PartOptions{Workers: 1}, wrap: func(rt http.RoundTripper) http.RoundTripper {
 		return &hanging{RoundTripper: rt, object: "hangs", begun: begun}
@@ -251,13 +227,15 @@ func testDeletedTwice(s *scene) {
 	s.nothingLeft()
 }
 
-func testDeletedByOthers(s *scene) {
+func TestDeletionIsNotHeldUpByAnObjectThatSomeoneElseDeleted(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	first := s.start(agentOptions{})
 	s.create(s.work("w", s.configMap("a", "1"), s.configMap("b", "1")))
 	s.record(2)
 	first.stop()
-	if err := s.client.Delete(s.t.Context(), s.has("a", "1")); err != nil {
-		s.t.Fatal(err)
+	if err := s.client.Delete(t.Context(), s.has("a", "1")); err != nil {
+		t.Fatal(err)
 	}
 	s.delete("w")
 	s.start(agentOptions{})
@@ -278,7 +256,9 @@ func (s *scene) gizmo(kind string) (definition, object client.Object) {
 	return definition, object
 }
 
-func testDefinitionFirst(s *scene) {
+func TestADefinitionThatGoesBeforeItsObjectsTakesThemAlong(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	definition, _ := s.gizmo("Gizmo")
 	s.change("definition", func(w *workv1.ManifestWork) {
@@ -287,8 +267,8 @@ func testDefinitionFirst(s *scene) {
 	s.condition("definition", "Applied", metav1.ConditionTrue)
 	s.delete("definition")
 	s.gone("definition")
-	if err := s.client.Delete(s.t.Context(), definition); err != nil {
-		s.t.Fatal(err)
+	if err := s.client.Delete(t.Context(), definition); err != nil {
+		t.Fatal(err)
 	}
 	s.says("w", 1, "Applied", "kind Gizmo of example.com/v1")
 	s.delete("w")
@@ -296,21 +276,23 @@ func testDefinitionFirst(s *scene) {
 	s.nothingLeft()
 }
 
-func testDefinitionHeld(s *scene) {
+func TestObjectsThatOutliveTheirDefinitionAreNamed(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	definition, object := s.gizmo("Gimmick")
 	hold := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":["example.com/wait"]}}`))
-	if err := s.client.Patch(s.t.Context(), object, hold); err != nil {
-		s.t.Fatal(err)
+	if err := s.client.Patch(t.Context(), object, hold); err != nil {
+		t.Fatal(err)
 	}
-	if err := s.client.Delete(s.t.Context(), definition); err != nil {
-		s.t.Fatal(err)
+	if err := s.client.Delete(t.Context(), definition); err != nil {
+		t.Fatal(err)
 	}
 	s.delete("w")
 	s.deleting("w", "gimmicks.example.com", "example.com/wait", "since 20")
 	free := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))
-	if err := s.client.Patch(s.t.Context(), object, free); err != nil {
-		s.t.Fatal(err)
+	if err := s.client.Patch(t.Context(), object, free); err != nil {
+		t.Fatal(err)
 	}
 	s.gone("w")
 	s.delete("definition")
@@ -371,7 +353,9 @@ func (s *scene) nudge(name string) {
 	s.change(name, func(w *workv1.ManifestWork) { metav1.SetMetaDataAnnotation(&w.ObjectMeta, "nudge", "x") })
 }
 
-func testDeletionForbidden(s *scene) {
+func TestDeletionSaysWhichRightTheAgentLost(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	config, role := s.user(records, configMaps("get", "list", "watch", "create", "patch"))
 	s.start(agentOptions{spoke: config})
 	s.create(s.work("w", s.configMap("a", "1")))
@@ -384,7 +368,9 @@ func testDeletionForbidden(s *scene) {
 	s.nothingLeft()
 }
 
-func testRecordForbidden(s *scene) {
+func TestDeletionSaysThatItsRecordCannotBeDeleted(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	less := records
 	less.Verbs = []string{"get", "list", "watch", "create", "update", "patch"}
 	maps := configMaps("get", "list", "watch", "create", "patch", "delete")
@@ -409,37 +395,41 @@ type shifted struct {
 func (c shifted) Now() time.Time                  { return time.Now().Add(c.by) }
 func (c shifted) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
-// clockOff is a story under a clock that is two hours off: nothing happens
+// TestAClockThatIsOffChangesNothing has a clock that is two hours off: nothing happens
 // earlier or later for that.
-func clockOff(by time.Duration) func(*scene) {
-	return func(s *scene) {
-		first := s.start(agentOptions{part: PartOptions{Clock: shifted{by: by}}})
-		s.create(s.work("w", s.configMap("a", "1"), s.configMap("b", "1")))
-		s.create(s.work("v", s.configMap("c", "1")))
-		s.condition("w", "Applied", metav1.ConditionTrue)
-		s.condition("v", "Applied", metav1.ConditionTrue)
-		if err := s.client.Delete(s.t.Context(), s.has("a", "1")); err != nil {
-			s.t.Fatal(err)
-		}
-		s.has("a", "1")
-		s.change("w", func(w *workv1.ManifestWork) { setManifests(w, s.configMap("a", "2")) })
-		s.has("a", "2")
-		s.hasNot("b")
-		s.delete("w")
-		s.gone("w")
-		first.stop()
-		s.change("v", func(w *workv1.ManifestWork) { w.Finalizers = nil })
-		s.delete("v")
-		s.start(agentOptions{part: PartOptions{Clock: shifted{by: by}, EvictionGracePeriod: 2 * time.Second}})
-		s.eventually("the grace period has begun", func() error {
-			records, err := s.records()
-			if err == nil && (len(records) != 1 || records[0].Status.EvictionStartTime == nil) {
-				err = fmt.Errorf("there are %+v", records)
+func TestAClockThatIsOffChangesNothing(t *testing.T) {
+	t.Parallel()
+	for name, by := range map[string]time.Duration{"two hours ahead": 2 * time.Hour, "two hours behind": -2 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			s := takeScene(t)
+			first := s.start(agentOptions{part: PartOptions{Clock: shifted{by: by}}})
+			s.create(s.work("w", s.configMap("a", "1"), s.configMap("b", "1")))
+			s.create(s.work("v", s.configMap("c", "1")))
+			s.condition("w", "Applied", metav1.ConditionTrue)
+			s.condition("v", "Applied", metav1.ConditionTrue)
+			if err := s.client.Delete(t.Context(), s.has("a", "1")); err != nil {
+				t.Fatal(err)
 			}
-			return err
+			s.has("a", "1")
+			s.change("w", func(w *workv1.ManifestWork) { setManifests(w, s.configMap("a", "2")) })
+			s.has("a", "2")
+			s.hasNot("b")
+			s.delete("w")
+			s.gone("w")
+			first.stop()
+			s.change("v", func(w *workv1.ManifestWork) { w.Finalizers = nil })
+			s.delete("v")
+			s.start(agentOptions{part: PartOptions{Clock: shifted{by: by}, EvictionGracePeriod: 2 * time.Second}})
+			s.eventually("the grace period has begun", func() error {
+				records, err := s.records()
+				if err == nil && (len(records) != 1 || records[0].Status.EvictionStartTime == nil) {
+					err = fmt.Errorf("there are %+v", records)
+				}
+				return err
+			})
+			s.has("c", "1")
+			s.hasNot("c")
+			s.nothingLeft()
 		})
-		s.has("c", "1")
-		s.hasNot("c")
-		s.nothingLeft()
 	}
 }

@@ -5,6 +5,7 @@ package work
 
 import (
 	"fmt"
+	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,8 +13,10 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 )
 
-// testEvictionOrphans lets works vanish that say what is to stay.
-func testEvictionOrphans(s *scene) {
+// TestObjectsOfAWorkThatVanishedStayIfItSaysSo lets works vanish that say what is to stay.
+func TestObjectsOfAWorkThatVanishedStayIfItSaysSo(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	first := s.start(agentOptions{})
 	some := s.work("some", s.configMap("keep-1", "1"), s.configMap("drop-1", "1"))
 	some.Spec.DeleteOption = &workv1.DeleteOption{

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync/atomic"
+	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -18,7 +19,9 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 )
 
-func testExecutorQuiet(s *scene) {
+func TestExecutorAsksNothingWhenNothingIsWritten(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.allowHere("", "configmaps", everyVerb...)
 	count := &atomic.Int64{}
 	s.start(agentOptions{wrap: counting(count)})
@@ -29,7 +32,7 @@ func testExecutorQuiet(s *scene) {
 	s.create(s.as(s.work("w", manifests...)))
 	s.condition("w", "Applied", metav1.ConditionTrue)
 	if asked := count.Load(); asked != int64(len(everyVerb)) {
-		s.t.Errorf("for 20 objects of a type in a namespace, %d reviews, want one for each of %v", asked, everyVerb)
+		t.Errorf("for 20 objects of a type in a namespace, %d reviews, want one for each of %v", asked, everyVerb)
 	}
 	count.Store(0)
 	s.change("w", func(w *workv1.ManifestWork) {
@@ -37,11 +40,13 @@ func testExecutorQuiet(s *scene) {
 	})
 	s.condition("w", "Applied", metav1.ConditionTrue)
 	if asked := count.Load(); asked != 0 {
-		s.t.Errorf("%d reviews although nothing is written", asked)
+		t.Errorf("%d reviews although nothing is written", asked)
 	}
 }
 
-func testExecutorKept(s *scene) {
+func TestExecutorForgetsKeptDecisionsWhenBindingsChange(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.allowHere("", "configmaps", everyVerb...)
 	count := &atomic.Int64{}
 	s.start(agentOptions{wrap: counting(count), part: PartOptions{KeepExecutorDecisions: true}})
@@ -80,9 +85,11 @@ func testExecutorKept(s *scene) {
 	s.condition("w", "Applied", metav1.ConditionTrue)
 }
 
-// testExecutorScope: rights in one namespace are no rights for what is in
+// TestExecutorIsNotMisledByAFakedScope: rights in one namespace are no rights for what is in
 // none, whatever the manifest says of its namespace.
-func testExecutorScope(s *scene) {
+func TestExecutorIsNotMisledByAFakedScope(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.allowHere("*", "*", "*")
 	s.start(agentOptions{})
 	elsewhere := s.cluster // the namespace on the hub, here the same server
@@ -104,26 +111,28 @@ func testExecutorScope(s *scene) {
 	s.contains(message(work, 5, "Applied"), "configmaps "+elsewhere+"/twice")
 	s.contains(message(work, 6, "Applied"), "True AppliedManifestComplete")
 	found := &corev1.ConfigMapList{}
-	if err := s.client.List(s.t.Context(), found, client.HasLabels{workv1.LabelManaged}, client.InNamespace(elsewhere)); err != nil || len(found.Items) > 0 {
-		s.t.Errorf("elsewhere there are %v, %v", found.Items, err)
+	if err := s.client.List(t.Context(), found, client.HasLabels{workv1.LabelManaged}, client.InNamespace(elsewhere)); err != nil || len(found.Items) > 0 {
+		t.Errorf("elsewhere there are %v, %v", found.Items, err)
 	}
-	if err := s.client.Get(s.t.Context(), client.ObjectKey{Name: s.cluster + "-root"}, &rbacv1.ClusterRoleBinding{}); !apierrors.IsNotFound(err) {
-		s.t.Errorf("the binding is there: %v", err)
+	if err := s.client.Get(t.Context(), client.ObjectKey{Name: s.cluster + "-root"}, &rbacv1.ClusterRoleBinding{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the binding is there: %v", err)
 	}
 }
 
-func testExecutorRecord(s *scene) {
+func TestADeletedRecordOfAnExecutorIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.allowHere("", "configmaps", everyVerb...)
 	s.start(agentOptions{})
 	s.create(s.as(s.work("w", s.configMap("a", "1"))))
 	s.condition("w", "Applied", metav1.ConditionTrue)
 	record := &workv1.AppliedManifestWork{ObjectMeta: metav1.ObjectMeta{Name: s.has("a", "1").OwnerReferences[0].Name}}
-	if err := s.client.Delete(s.t.Context(), record); err != nil {
-		s.t.Fatal(err)
+	if err := s.client.Delete(t.Context(), record); err != nil {
+		t.Fatal(err)
 	}
 	s.eventually("one record is there, and owns the object", func() error {
 		records := &workv1.AppliedManifestWorkList{}
-		if err := s.client.List(s.t.Context(), records); err != nil {
+		if err := s.client.List(t.Context(), records); err != nil {
 			return err
 		}
 		var ours []string
@@ -143,8 +152,10 @@ func testExecutorRecord(s *scene) {
 	s.nothingLeft()
 }
 
-// testExecutorNobody: the hub lets names pass that no ServiceAccount has.
-func testExecutorNobody(s *scene) {
+// TestAnExecutorThatCannotBeIsNobody: the hub lets names pass that no ServiceAccount has.
+func TestAnExecutorThatCannotBeIsNobody(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	s.create(s.work("w", s.configMap("a", "1")))
 	s.condition("w", "Applied", metav1.ConditionTrue)
@@ -164,7 +175,9 @@ func testExecutorNobody(s *scene) {
 	s.nothingLeft()
 }
 
-func testExecutorSubresources(s *scene) {
+func TestExecutorAppliesNoKindsThatArePartsOfOthers(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.allowEverywhere("-all", rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}})
 	s.start(agentOptions{})
 	var manifests []string

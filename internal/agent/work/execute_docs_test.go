@@ -26,15 +26,16 @@ func TestExecutorOfTheDocumentation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newLab(t).scene(t, "cluster1")
+	s := takeScene(t)
 	s.start(agentOptions{})
+	names := strings.NewReplacer(": cluster1\n", ": "+s.cluster+"\n", ": shop\n", ": "+s.cluster+"-shop\n")
 	for _, block := range []string{"# member\n", "# hub\n"} {
 		_, after, found := strings.Cut(string(page), "```yaml\n"+block)
 		text, _, ended := strings.Cut(after, "```")
 		if !found || !ended {
 			t.Fatalf("the page has no block %q", block)
 		}
-		decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096)
+		decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(names.Replace(text)), 4096)
 		for {
 			object := &unstructured.Unstructured{}
 			if err := decoder.Decode(object); errors.Is(err, io.EOF) {
@@ -45,12 +46,13 @@ func TestExecutorOfTheDocumentation(t *testing.T) {
 			s.create(object)
 		}
 	}
-	s.condition("shop", "Applied", metav1.ConditionTrue)
-	s.condition("shop", "Available", metav1.ConditionTrue)
+	shop := s.cluster + "-shop"
+	s.condition(shop, "Applied", metav1.ConditionTrue)
+	s.condition(shop, "Available", metav1.ConditionTrue)
 	cm := &corev1.ConfigMap{}
-	if err := s.client.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "opening-hours"}, cm); err != nil || cm.Data["monday"] != "9-17" {
+	if err := s.client.Get(t.Context(), client.ObjectKey{Namespace: shop, Name: "opening-hours"}, cm); err != nil || cm.Data["monday"] != "9-17" {
 		t.Errorf("the object is %v, %v", cm.Data, err)
 	}
-	s.delete("shop")
-	s.gone("shop")
+	s.delete(shop)
+	s.gone(shop)
 }

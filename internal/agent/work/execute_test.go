@@ -19,40 +19,9 @@ import (
 	"github.com/capstan-io/capstan/internal/testing/env"
 )
 
-// TestExecutors runs agents for works with executors, whose rights are those
-// that a real API server gives them.
-func TestExecutors(t *testing.T) {
-	t.Parallel()
-	l := newLab(t)
-	for name, test := range map[string]func(*scene){
-		"what the executor may do is done":                    testExecutorAllowed,
-		"what the executor may not do is said":                testExecutorDenied,
-		"the rest of a work is applied":                       testExecutorPartly,
-		"one name can be allowed":                             testExecutorNamed,
-		"nobody grants more than they have":                   testExecutorEscalation,
-		"binding can be allowed":                              testExecutorBind,
-		"a role may have the rules of its author":             testExecutorRole,
-		"rights that come later are used":                     testExecutorGranted,
-		"rights that are taken away end the corrections":      testExecutorRevoked,
-		"reading needs the right to get":                      testExecutorReadOnly,
-		"another executor does not touch what is well":        testExecutorChanged,
-		"removal does not depend on the executor":             testExecutorRemoval,
-		"an agent that may not impersonate says so":           testExecutorPowerless,
-		"nothing is asked when nothing is written":            testExecutorQuiet,
-		"kept decisions are forgotten when bindings change":   testExecutorKept,
-		"a deleted record of an executor is made again":       testExecutorRecord,
-		"an executor that cannot be is nobody":                testExecutorNobody,
-		"the scope of an object cannot be faked":              testExecutorScope,
-		"kinds that are parts of others are not for applying": testExecutorSubresources,
-	} {
-		t.Run(name, func(t *testing.T) {
-			cluster := "x-" + strings.ReplaceAll(name, " ", "-")
-			test(l.scene(t, strings.Trim(cluster[:min(len(cluster), 40)], "-")))
-		})
-	}
-}
-
 var everyVerb = []string{"get", "create", "update", "patch", "delete"}
+
+// The rights of the executors in these tests are those that a real API server gives them.
 
 // as makes the work one of the executor "robot" in the member's namespace.
 func (s *scene) as(work *workv1.ManifestWork) *workv1.ManifestWork {
@@ -134,7 +103,9 @@ func (s *scene) secret(name string) string {
 	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":%q,"namespace":%q},"stringData":{"key":"x"}}`, name, s.ns())
 }
 
-func testExecutorAllowed(s *scene) {
+func TestExecutorDoesWhatItMay(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.allowHere("", "configmaps", everyVerb...)
 	s.start(agentOptions{})
 	s.create(s.as(s.work("w", s.configMap("a", "1"), s.configMap("b", "1"))))
@@ -150,7 +121,9 @@ func testExecutorAllowed(s *scene) {
 	s.nothingLeft()
 }
 
-func testExecutorDenied(s *scene) {
+func TestExecutorSaysWhatItMayNot(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.allowHere("", "configmaps", "get", "update", "delete")
 	s.start(agentOptions{})
 	s.create(s.as(s.work("w", s.configMap("a", "1"))))
@@ -168,7 +141,9 @@ func testExecutorDenied(s *scene) {
 	s.nothingLeft()
 }
 
-func testExecutorPartly(s *scene) {
+func TestExecutorAppliesTheRestOfAWork(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.allowHere("", "configmaps", everyVerb...)
 	s.start(agentOptions{})
 	s.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.ns(), Name: "theirs"}})
@@ -180,15 +155,17 @@ func testExecutorPartly(s *scene) {
 	s.contains(message(work, 0, "Available"), "Unknown FetchingResourceFailed")
 	s.contains(message(work, 2, "Available"), "Unknown FetchingResourceFailed")
 	secret := &corev1.Secret{}
-	if err := s.client.Get(s.t.Context(), client.ObjectKey{Namespace: s.ns(), Name: "theirs"}, secret); err != nil || len(secret.OwnerReferences)+len(secret.Labels) > 0 {
-		s.t.Errorf("the secret is %+v, %v", secret, err)
+	if err := s.client.Get(t.Context(), client.ObjectKey{Namespace: s.ns(), Name: "theirs"}, secret); err != nil || len(secret.OwnerReferences)+len(secret.Labels) > 0 {
+		t.Errorf("the secret is %+v, %v", secret, err)
 	}
-	if err := s.client.Get(s.t.Context(), client.ObjectKey{Namespace: s.ns(), Name: "new"}, secret); !apierrors.IsNotFound(err) {
-		s.t.Errorf("the other secret: %v", err)
+	if err := s.client.Get(t.Context(), client.ObjectKey{Namespace: s.ns(), Name: "new"}, secret); !apierrors.IsNotFound(err) {
+		t.Errorf("the other secret: %v", err)
 	}
 }
 
-func testExecutorNamed(s *scene) {
+func TestExecutorCanBeAllowedOneName(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	rule := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"a"}, Verbs: everyVerb}
 	s.create(&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: s.ns(), Name: "named"}, Rules: []rbacv1.PolicyRule{rule}})
 	s.create(&rbacv1.RoleBinding{
@@ -196,7 +173,7 @@ func testExecutorNamed(s *scene) {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "named"},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "Group", Name: "system:serviceaccounts:" + s.ns()}},
 	})
-	env.WaitAllowed(s.t.Context(), s.t, s.config, env.ServiceAccountReview(s.ns(), "robot"), s.ns(), rule, true)
+	env.WaitAllowed(t.Context(), t, s.config, env.ServiceAccountReview(s.ns(), "robot"), s.ns(), rule, true)
 	s.start(agentOptions{})
 	s.create(s.as(s.work("w", s.configMap("a", "1"), s.configMap("b", "1"))))
 	work := s.condition("w", "Applied", metav1.ConditionFalse)
@@ -211,7 +188,9 @@ func (s *scene) clusterRoleBinding(name, role string) string {
 "roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":%q},"subjects":[{"kind":"ServiceAccount","namespace":%q,"name":"somebody"}]}`, name, role, s.ns())
 }
 
-func testExecutorEscalation(s *scene) {
+func TestExecutorGrantsNoMoreThanItHas(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.allowEverywhere("-bindings", rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterrolebindings"}, Verbs: everyVerb})
 	s.start(agentOptions{})
 	name := s.cluster + "-root"
@@ -221,8 +200,8 @@ func testExecutorEscalation(s *scene) {
 		`the verb "bind"`, "not currently held")
 	s.contains(message(work, 0, "Available"), "False ResourceNotAvailable")
 	binding := &rbacv1.ClusterRoleBinding{}
-	if err := s.client.Get(s.t.Context(), client.ObjectKey{Name: name}, binding); !apierrors.IsNotFound(err) {
-		s.t.Errorf("the binding is there: %v", err)
+	if err := s.client.Get(t.Context(), client.ObjectKey{Name: name}, binding); !apierrors.IsNotFound(err) {
+		t.Errorf("the binding is there: %v", err)
 	}
 	for _, strategy := range []*workv1.UpdateStrategy{
 		{Type: workv1.UpdateStrategyTypeCreateOnly},
@@ -238,14 +217,16 @@ func testExecutorEscalation(s *scene) {
 		work = s.condition("w", "Applied", metav1.ConditionFalse)
 		s.contains(message(work, 0, "Applied"), "not currently held")
 	}
-	if err := s.client.Get(s.t.Context(), client.ObjectKey{Name: name}, binding); !apierrors.IsNotFound(err) {
-		s.t.Errorf("the binding is there: %v", err)
+	if err := s.client.Get(t.Context(), client.ObjectKey{Name: name}, binding); !apierrors.IsNotFound(err) {
+		t.Errorf("the binding is there: %v", err)
 	}
 	s.delete("w")
 	s.gone("w")
 }
 
-func testExecutorBind(s *scene) {
+func TestExecutorCanBeAllowedToBind(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.allowEverywhere("-bindings",
 		rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterrolebindings"}, Verbs: everyVerb},
 		rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, ResourceNames: []string{"cluster-admin"}, Verbs: []string{"bind"}})
@@ -262,7 +243,9 @@ func testExecutorBind(s *scene) {
 	s.gone("w")
 }
 
-func testExecutorRole(s *scene) {
+func TestExecutorMakesARoleWithTheRulesOfItsAuthor(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.allowHere(rbacv1.GroupName, "roles", everyVerb...)
 	s.allowHere("", "configmaps", "get")
 	s.start(agentOptions{})
@@ -275,12 +258,14 @@ func testExecutorRole(s *scene) {
 	work := s.condition("w", "Applied", metav1.ConditionFalse)
 	s.contains(message(work, 0, "Applied"), "roles.rbac.authorization.k8s.io "+s.ns()+"/r", `the verb "bind"`, "deletecollection")
 	found := &rbacv1.Role{}
-	if err := s.client.Get(s.t.Context(), client.ObjectKey{Namespace: s.ns(), Name: "r"}, found); err != nil || found.Rules[0].Verbs[0] != "get" {
-		s.t.Errorf("the role is %+v, %v", found.Rules, err)
+	if err := s.client.Get(t.Context(), client.ObjectKey{Namespace: s.ns(), Name: "r"}, found); err != nil || found.Rules[0].Verbs[0] != "get" {
+		t.Errorf("the role is %+v, %v", found.Rules, err)
 	}
 }
 
-func testExecutorGranted(s *scene) {
+func TestExecutorUsesRightsThatComeLater(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	s.create(s.as(s.work("w", s.configMap("a", "1"))))
 	s.condition("w", "Applied", metav1.ConditionFalse)
@@ -289,7 +274,9 @@ func testExecutorGranted(s *scene) {
 	s.has("a", "1")
 }
 
-func testExecutorRevoked(s *scene) {
+func TestExecutorCorrectsNothingOnceItsRightsAreTakenAway(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.allowHere("", "configmaps", everyVerb...)
 	s.start(agentOptions{})
 	s.create(s.as(s.work("w", s.configMap("a", "1"))))
@@ -307,18 +294,20 @@ func testExecutorRevoked(s *scene) {
 	s.drift("a", "drifted again")
 	s.condition("w", "Applied", metav1.ConditionFalse)
 	s.has("a", "drifted again")
-	if err := s.client.Create(s.t.Context(), &rbacv1.RoleBinding{
+	if err := s.client.Create(t.Context(), &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.ns(), Name: "configmaps"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "configmaps"},
 		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: s.ns(), Name: "robot"}},
 	}); err != nil {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
 	s.has("a", "1")
 	s.condition("w", "Applied", metav1.ConditionTrue)
 }
 
-func testExecutorReadOnly(s *scene) {
+func TestExecutorNeedsTheRightToGetForReading(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.allowHere("", "configmaps", "get")
 	s.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.ns(), Name: "r"}})
 	s.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.ns(), Name: "r"}})
@@ -337,7 +326,9 @@ func testExecutorReadOnly(s *scene) {
 	s.contains(message(work, 1, "Available"), "Unknown FetchingResourceFailed")
 }
 
-func testExecutorChanged(s *scene) {
+func TestAnotherExecutorDoesNotTouchWhatIsWell(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.allowHere("", "configmaps", everyVerb...)
 	s.start(agentOptions{})
 	s.create(s.as(s.work("w", s.configMap("a", "1"), s.configMap("b", "1"))))
@@ -355,7 +346,9 @@ func testExecutorChanged(s *scene) {
 	s.has("b", "2")
 }
 
-func testExecutorRemoval(s *scene) {
+func TestRemovalDoesNotDependOnTheExecutor(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.allowHere("", "configmaps", everyVerb...)
 	s.start(agentOptions{})
 	s.create(s.as(s.work("w", s.configMap("a", "1"), s.configMap("b", "1"))))
@@ -368,7 +361,9 @@ func testExecutorRemoval(s *scene) {
 	s.nothingLeft()
 }
 
-func testExecutorPowerless(s *scene) {
+func TestAnAgentThatMayNotImpersonateSaysSo(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	user, _ := s.user(
 		rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, Verbs: []string{"*"}},
 		rbacv1.PolicyRule{APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"subjectaccessreviews"}, Verbs: []string{"create"}},

@@ -22,24 +22,7 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 )
 
-// TestWorksOfBindingsFightWithNobody has others in the cluster change what a
-// binding sent.
-func TestWorksOfBindingsFightWithNobody(t *testing.T) {
-	t.Parallel()
-	l := newLab(t)
-	for name, test := range map[string]func(*scene){
-		"a restart in the cluster stays":        testRolloutRestart,
-		"a service keeps its address":           testRetainedAddress,
-		"an autoscaler keeps its replicas":      testRetainedReplicas,
-		"every change of a job arrives":         testChangesOfAJob,
-		"what admission adds and changes stays": testAdmissionChanges,
-		"labels and annotations of others stay": testOthersMetadata,
-	} {
-		t.Run(name, func(t *testing.T) {
-			test(l.scene(t, "f-"+strings.Trim(strings.ReplaceAll(name, " ", "-")[:min(len(name), 30)], "-")))
-		})
-	}
-}
+// Others in the cluster change what the bindings of these tests sent.
 
 // patch changes a Deployment of the member as somebody else.
 func (s *scene) patch(manager, name, body string) {
@@ -71,7 +54,9 @@ func replicas(count int32) func(*appsv1.Deployment) bool {
 	return func(d *appsv1.Deployment) bool { return *d.Spec.Replicas == count }
 }
 
-func testRolloutRestart(s *scene) {
+func TestBindingLeavesARestartInTheCluster(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(seldom())
 	s.create(ofBinding(s.work("w", s.triple("d"))))
 	s.becomes("d", "it is made", replicas(3))
@@ -80,29 +65,33 @@ func testRolloutRestart(s *scene) {
 		return *d.Spec.Replicas == 3 && d.Spec.Template.Annotations["kubectl.kubernetes.io/restartedAt"] == "now"
 	}
 	s.becomes("d", "the replicas are corrected, and the restart stays", restarted)
-	s.change("w", func(w *workv1.ManifestWork) { setManifests(w, with(s.t, s.triple("d"), "labels", "a", "b")) })
+	s.change("w", func(w *workv1.ManifestWork) { setManifests(w, with(t, s.triple("d"), "labels", "a", "b")) })
 	s.becomes("d", "the restart stays when the work changes", func(d *appsv1.Deployment) bool { return restarted(d) && d.Labels["a"] == "b" })
 }
 
-func testRetainedReplicas(s *scene) {
+func TestBindingLeavesReplicasToAnAutoscaler(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(seldom())
-	retained := with(s.t, s.triple("d"), "labels", policyv1alpha1.LabelRetainReplicas, "true")
+	retained := with(t, s.triple("d"), "labels", policyv1alpha1.LabelRetainReplicas, "true")
 	s.create(ofBinding(s.work("w", retained)))
 	object := s.becomes("d", "it is made", replicas(3))
-	s.change("w", func(w *workv1.ManifestWork) { setManifests(w, with(s.t, retained, "labels", "a", "b")) })
+	s.change("w", func(w *workv1.ManifestWork) { setManifests(w, with(t, retained, "labels", "a", "b")) })
 	s.becomes("d", "nobody has scaled it yet", func(d *appsv1.Deployment) bool { return d.Labels["a"] == "b" && *d.Spec.Replicas == 3 })
 	scale := &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{Namespace: s.ns(), Name: "d"}, Spec: autoscalingv1.ScaleSpec{Replicas: 8}}
-	if err := s.client.SubResource("scale").Update(s.t.Context(), object, client.WithSubResourceBody(scale)); err != nil {
-		s.t.Fatal(err)
+	if err := s.client.SubResource("scale").Update(t.Context(), object, client.WithSubResourceBody(scale)); err != nil {
+		t.Fatal(err)
 	}
-	s.change("w", func(w *workv1.ManifestWork) { setManifests(w, with(s.t, retained, "labels", "a", "c")) })
+	s.change("w", func(w *workv1.ManifestWork) { setManifests(w, with(t, retained, "labels", "a", "c")) })
 	s.becomes("d", "the replicas are the autoscaler's", func(d *appsv1.Deployment) bool { return d.Labels["a"] == "c" && *d.Spec.Replicas == 8 })
 	s.change("w", func(w *workv1.ManifestWork) { setManifests(w, s.triple("d")) })
 	s.becomes("d", "the replicas are the hub's again", replicas(3))
 }
 
-// testChangesOfAJob changes a Job again and again, whose labels the cluster has made its own.
-func testChangesOfAJob(s *scene) {
+// TestBindingBringsEveryChangeOfAJob changes a Job again and again, whose labels the cluster has made its own.
+func TestBindingBringsEveryChangeOfAJob(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(seldom())
 	job := func(parallelism int) string {
 		return fmt.Sprintf(`{"apiVersion":"batch/v1","kind":"Job","metadata":{"namespace":%q,"name":"j"},"spec":{"completions":5,"parallelism":%d,"template":{
@@ -113,7 +102,7 @@ func testChangesOfAJob(s *scene) {
 		s.change("w", func(w *workv1.ManifestWork) { setManifests(w, job(parallelism)) })
 		s.eventually(fmt.Sprintf("parallelism %d arrives", parallelism), func() error {
 			there := s.unstructured(`{"apiVersion":"batch/v1","kind":"Job"}`)
-			if err := s.client.Get(s.t.Context(), client.ObjectKey{Namespace: s.ns(), Name: "j"}, there); err != nil {
+			if err := s.client.Get(t.Context(), client.ObjectKey{Namespace: s.ns(), Name: "j"}, there); err != nil {
 				return err
 			}
 			is, _, _ := unstructured.NestedInt64(there.Object, "spec", "parallelism")
@@ -126,8 +115,10 @@ func testChangesOfAJob(s *scene) {
 	}
 }
 
-// testAdmissionChanges has the API server add a sidecar and change a field.
-func testAdmissionChanges(s *scene) {
+// TestBindingLeavesWhatAdmissionAddsAndChanges has the API server add a sidecar and change a field.
+func TestBindingLeavesWhatAdmissionAddsAndChanges(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.create(s.unstructured(`{"apiVersion":"admissionregistration.k8s.io/v1","kind":"MutatingAdmissionPolicy","metadata":{"name":%q},"spec":{
 "reinvocationPolicy":"Never","failurePolicy":"Fail",
 "matchConstraints":{"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":%q}},
@@ -145,7 +136,7 @@ func testAdmissionChanges(s *scene) {
 		if err := json.Unmarshal([]byte(s.triple("probe")), probe); err != nil {
 			return err
 		}
-		if err := s.client.Create(s.t.Context(), probe, client.DryRunAll); err != nil || mutated(probe) {
+		if err := s.client.Create(t.Context(), probe, client.DryRunAll); err != nil || mutated(probe) {
 			return err
 		}
 		return fmt.Errorf("it has %d containers", len(probe.Spec.Template.Spec.Containers))
@@ -163,21 +154,21 @@ func testAdmissionChanges(s *scene) {
 	s.start(options)
 	u := s.unstructured("%s", s.triple("d"))
 	if err := unstructured.SetNestedField(u.Object, int64(5), "spec", "revisionHistoryLimit"); err != nil {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
 	manifest, err := json.Marshal(u)
 	if err != nil {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
 	s.create(ofBinding(s.work("w", string(manifest))))
 	s.condition("w", "Applied", metav1.ConditionTrue)
 	s.becomes("d", "it is made", mutated)
-	s.change("w", func(w *workv1.ManifestWork) { setManifests(w, with(s.t, string(manifest), "labels", "a", "b")) })
+	s.change("w", func(w *workv1.ManifestWork) { setManifests(w, with(t, string(manifest), "labels", "a", "b")) })
 	s.becomes("d", "it is changed", func(d *appsv1.Deployment) bool { return mutated(d) && d.Labels["a"] == "b" })
 	s.status(deploymentKind, "d", `{"replicas":3}`)
 	s.reports("w", 0, `replicas`)
 	if writes.Load() != 2 {
-		s.t.Errorf("the agent wrote the object %d times", writes.Load())
+		t.Errorf("the agent wrote the object %d times", writes.Load())
 	}
 }
 
@@ -191,9 +182,11 @@ func (s *scene) unstructured(format string, args ...any) *unstructured.Unstructu
 	return u
 }
 
-func testOthersMetadata(s *scene) {
+func TestBindingLeavesLabelsAndAnnotationsOfOthers(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(seldom())
-	s.create(ofBinding(s.work("w", with(s.t, with(s.t, s.triple("d"), "labels", "ours", "1"), "annotations", "ours", "1"))))
+	s.create(ofBinding(s.work("w", with(t, with(t, s.triple("d"), "labels", "ours", "1"), "annotations", "ours", "1"))))
 	s.becomes("d", "it is made", func(d *appsv1.Deployment) bool { return d.Labels["ours"] == "1" })
 	s.patch("kubectl", "d", `{"metadata":{"labels":{"theirs":"1"},"annotations":{"theirs":"1"}}}`)
 	s.change("w", func(w *workv1.ManifestWork) { setManifests(w, s.triple("d")) })
@@ -202,9 +195,11 @@ func testOthersMetadata(s *scene) {
 	})
 }
 
-// testRetainedAddress changes a Service that asked for an address that the
+// TestBindingLeavesAServiceItsAddress changes a Service that asked for an address that the
 // cluster gave another one.
-func testRetainedAddress(s *scene) {
+func TestBindingLeavesAServiceItsAddress(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(seldom())
 	service := func(port int) string {
 		return fmt.Sprintf(`{"apiVersion":"v1","kind":"Service","metadata":{"name":"s","namespace":%q},"spec":{"clusterIP":%q,"ports":[{"port":%d}]}}`,

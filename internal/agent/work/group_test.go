@@ -5,6 +5,7 @@ package work
 
 import (
 	"fmt"
+	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -45,9 +46,11 @@ func (s *scene) theOther(name, value string) {
 	})
 }
 
-// testGroups has two objects of one name and resource in different groups, of which
+// TestOfTwoObjectsOfOneNameTheGroupDecidesWhichIsMeant has two objects of one name and resource in different groups, of which
 // configs and rules name one.
-func testGroups(s *scene) {
+func TestOfTwoObjectsOfOneNameTheGroupDecidesWhichIsMeant(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	s.create(s.work("definition", otherConfigMaps))
 	s.condition("definition", "Applied", metav1.ConditionTrue)

@@ -6,7 +6,6 @@ package work
 import (
 	"fmt"
 	"net/http"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -86,27 +85,9 @@ func replicasIgnored(condition workv1.IgnoreFieldsCondition) workv1.IgnoreField 
 	return workv1.IgnoreField{Condition: condition, JSONPointers: []string{"/spec/replicas"}}
 }
 
-func TestIgnoredFields(t *testing.T) {
+func TestIgnoredReplicasAreThoseOfAnAutoscaler(t *testing.T) {
 	t.Parallel()
-	l := newLab(t)
-	for name, test := range map[string]func(*scene){
-		"an autoscaler keeps its replicas":                         testAutoscaler,
-		"fields that were ours stay when they are ignored":         testIgnoreLater,
-		"fields go with the manifest until someone changes them":   testSpokeChange,
-		"fields are ours again when they are not ignored any more": testIgnoreNoMore,
-		"an object that was there keeps its fields":                testIgnoreAdopted,
-		"a container is chosen by jq":                              testIgnoreByJQ,
-		"an expression that is wrong says so":                      testIgnoreWrong,
-		"the inside of one value cannot be ignored":                testIgnoreAtomic,
-	} {
-		t.Run(name, func(t *testing.T) {
-			cluster := strings.ReplaceAll("i "+name, " ", "-")
-			test(l.scene(t, strings.Trim(cluster[:min(len(cluster), 40)], "-")))
-		})
-	}
-}
-
-func testAutoscaler(s *scene) {
+	s := takeScene(t)
 	var count atomic.Int64
 	agent := s.start(agentOptions{wrap: func(rt http.RoundTripper) http.RoundTripper { return &writes{RoundTripper: rt, count: &count} }})
 	s.create(ignoring(s.work("w", s.deployment(2, "i:1")), replicasIgnored(workv1.IgnoreFieldsConditionOnSpokePresent)))
@@ -128,7 +109,7 @@ func testAutoscaler(s *scene) {
 	}
 	<-time.After(300 * time.Millisecond)
 	if n := count.Load() - before; n > 6 {
-		s.t.Errorf("%d writes for five changes of what is ignored", n)
+		t.Errorf("%d writes for five changes of what is ignored", n)
 	}
 	agent.stop()
 	s.unlabel()
@@ -137,12 +118,12 @@ func testAutoscaler(s *scene) {
 	s.deployed("nor does a new agent", "i:4", 14)
 	s.condition("w", "Applied", metav1.ConditionTrue)
 	d := s.getDeployment()
-	if err := s.client.Delete(s.t.Context(), d, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
-		s.t.Fatal(err)
+	if err := s.client.Delete(t.Context(), d, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+		t.Fatal(err)
 	}
 	s.eventually("it is made again with the replicas of the manifest", func() error {
 		again := &appsv1.Deployment{}
-		err := s.client.Get(s.t.Context(), client.ObjectKeyFromObject(d), again)
+		err := s.client.Get(t.Context(), client.ObjectKeyFromObject(d), again)
 		if err == nil && (again.UID == d.UID || *again.Spec.Replicas != 4) {
 			err = fmt.Errorf("it has %d replicas", *again.Spec.Replicas)
 		}
@@ -153,7 +134,9 @@ func testAutoscaler(s *scene) {
 	s.nothingLeft()
 }
 
-func testIgnoreLater(s *scene) {
+func TestFieldsThatWereOursStayWhenTheyAreIgnored(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	s.create(s.work("w", s.deployment(2, "i:1")))
 	s.condition("w", "Applied", metav1.ConditionTrue)
@@ -166,12 +149,14 @@ func testIgnoreLater(s *scene) {
 	s.deployed("they are the autoscaler's", "i:2", 6)
 }
 
-func testSpokeChange(s *scene) {
+func TestFieldsGoWithTheManifestUntilSomeoneChangesThem(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	agent := s.start(agentOptions{})
 	s.create(ignoring(s.work("w", s.deployment(2, "i:1")), replicasIgnored(workv1.IgnoreFieldsConditionOnSpokeChange)))
 	s.condition("w", "Applied", metav1.ConditionTrue)
 	if d := s.getDeployment(); d.Annotations[workv1.AnnotationConfigSpecHash] == "" {
-		s.t.Errorf("annotations are %v", d.Annotations)
+		t.Errorf("annotations are %v", d.Annotations)
 	}
 	s.scale(5)
 	s.unlabel()
@@ -189,7 +174,9 @@ func testSpokeChange(s *scene) {
 	s.deployed("and can be changed again", "i:2", 7)
 }
 
-func testIgnoreNoMore(s *scene) {
+func TestFieldsAreOursAgainWhenTheyAreNotIgnoredAnyMore(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	s.create(ignoring(s.work("w", s.deployment(2, "i:1")), replicasIgnored(workv1.IgnoreFieldsConditionOnSpokePresent)))
 	s.condition("w", "Applied", metav1.ConditionTrue)
@@ -203,7 +190,9 @@ func testIgnoreNoMore(s *scene) {
 	})
 }
 
-func testIgnoreAdopted(s *scene) {
+func TestAnObjectThatWasThereKeepsItsIgnoredFields(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	old := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.ns(), Name: "d"}}
 	replicas := int32(9)
 	old.Spec.Replicas = &replicas
@@ -217,7 +206,9 @@ func testIgnoreAdopted(s *scene) {
 	s.deployed("its replicas stay", "i:1", 9)
 }
 
-func testIgnoreByJQ(s *scene) {
+func TestIgnoredContainerIsChosenByJQ(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	s.create(ignoring(s.work("w", s.deployment(2, "i:1")), workv1.IgnoreField{
 		Condition: workv1.IgnoreFieldsConditionOnSpokePresent, JQPathExpressions: []string{`.spec.template.spec.containers[] | select(.name == "c") | .image`},
@@ -227,8 +218,8 @@ func testIgnoreByJQ(s *scene) {
 	d := s.getDeployment()
 	d.Spec.Template.Spec.Containers[0].Image = "theirs"
 	d.Spec.Template.Spec.Containers[0].Env[0].Value = "theirs"
-	if err := s.client.Update(s.t.Context(), d); err != nil {
-		s.t.Fatal(err)
+	if err := s.client.Update(t.Context(), d); err != nil {
+		t.Fatal(err)
 	}
 	s.change("w", func(w *workv1.ManifestWork) { setManifests(w, s.deployment(7, "i:2")) })
 	s.eventually("what is not ignored changes", func() error {
@@ -238,11 +229,13 @@ func testIgnoreByJQ(s *scene) {
 		return nil
 	})
 	if c := d.Spec.Template.Spec.Containers[0]; c.Image != "theirs" || len(c.Env) != 1 || c.Env[0].Value != "theirs" || len(c.Args) != 1 {
-		s.t.Errorf("the container is %+v", c)
+		t.Errorf("the container is %+v", c)
 	}
 }
 
-func testIgnoreWrong(s *scene) {
+func TestIgnoringByAnExpressionThatIsWrongSaysSo(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	s.create(ignoring(s.work("w", s.deployment(2, "i:1"), s.configMap("a", "1")), workv1.IgnoreField{
 		Condition: workv1.IgnoreFieldsConditionOnSpokePresent, JQPathExpressions: []string{".spec |"},
@@ -254,7 +247,9 @@ func testIgnoreWrong(s *scene) {
 	s.condition("w", "Applied", metav1.ConditionTrue)
 }
 
-func testIgnoreAtomic(s *scene) {
+func TestTheInsideOfOneValueCannotBeIgnored(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	s.create(ignoring(s.work("w", s.deployment(2, "i:1")), workv1.IgnoreField{
 		Condition: workv1.IgnoreFieldsConditionOnSpokePresent, JSONPointers: []string{"/spec/template/spec/containers/0/args/0"},
@@ -264,6 +259,6 @@ func testIgnoreAtomic(s *scene) {
 	work := s.condition("w", "Applied", metav1.ConditionFalse)
 	s.contains(message(work, 0, "Applied"), "AppliedManifestSSAIgnoreFieldError", "/spec/template/spec/containers/0/args, which the API treats as one value")
 	if d := s.getDeployment(); len(d.Spec.Template.Spec.Containers[0].Args) != 1 {
-		s.t.Errorf("the container is %+v", d.Spec.Template.Spec.Containers[0])
+		t.Errorf("the container is %+v", d.Spec.Template.Spec.Containers[0])
 	}
 }

@@ -25,32 +25,6 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 )
 
-// TestCustomizedKinds runs agents on works of bindings whose kinds are customized on
-// the hub: one after the other, since a customization is for all clusters.
-func TestCustomizedKinds(t *testing.T) {
-	t.Parallel()
-	l := newLab(t)
-	for _, test := range []struct {
-		name string
-		run  func(*scene)
-	}{
-		{"what the cluster decides is retained", testRetained},
-		{"a controller with an apply of its own is let be", testAppliedElsewhere},
-		{"the whole object may be that of the cluster", testAllRetained},
-		{"status and health are as scripts say", testReflectedAndJudged},
-		{"a script that fails loses nothing", testRetentionFails},
-		{"hostile scripts end", testHostile},
-		{"what changes takes effect and nothing else is written", testChanges},
-		{"works of users are as they say", testUsersWorks},
-		{"nothing is applied before it is known what to retain", testWaits},
-		{"a hub that lets agents read nothing is not read", testRefusedByHub},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			test.run(l.scene(t, "i-"+strings.Trim(strings.ReplaceAll(test.name, " ", "-")[:min(len(test.name), 35)], "-")))
-		})
-	}
-}
-
 // quietTime is how long an agent asks nothing that has nothing to do.
 const quietTime = 500 * time.Millisecond
 
@@ -200,7 +174,9 @@ func (c *traffic) readsOf() int {
 	return c.reads
 }
 
-func testRetained(s *scene) {
+func TestWhatTheClusterDecidesIsRetained(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	var seen traffic
 	s.customizes("keep", "apps/v1", deploymentKind, scripts{retention: keepReplicas})
 	s.start(seen.options())
@@ -222,7 +198,7 @@ func testRetained(s *scene) {
 	}
 	s.runs("d", "j", 1)
 	if writes := seen.take(); len(writes) > 0 {
-		s.t.Errorf("the agent wrote %q for what the cluster decides", writes)
+		t.Errorf("the agent wrote %q for what the cluster decides", writes)
 	}
 	s.ours("d", "f:replicas", false)
 	s.autoscale("d", 4)
@@ -252,18 +228,20 @@ func (s *scene) ours(name, field string, want bool) {
 	}
 }
 
-func testAppliedElsewhere(s *scene) {
+func TestAControllerWithAnApplyOfItsOwnIsLetBe(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.customizes("keep", "apps/v1", deploymentKind, scripts{retention: keepReplicas})
 	s.start(seldom())
 	s.create(ofBinding(s.work("w", s.triple("d"))))
 	s.runs("d", "i", 3)
 	decides := func(replicas int64, options ...client.ApplyOption) {
-		s.t.Helper()
+		t.Helper()
 		applied := unstructuredOf(appsv1.SchemeGroupVersion.WithKind(deploymentKind), s.ns(), "d")
 		applied.Object["spec"] = map[string]any{"replicas": replicas}
-		err := s.client.Apply(s.t.Context(), client.ApplyConfigurationFromUnstructured(applied), append(options, client.FieldOwner("autoscaler"))...)
+		err := s.client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(applied), append(options, client.FieldOwner("autoscaler"))...)
 		if err != nil {
-			s.t.Fatal(err)
+			t.Fatal(err)
 		}
 	}
 	decides(5, client.ForceOwnership)
@@ -275,15 +253,17 @@ func testAppliedElsewhere(s *scene) {
 	s.runs("d", "k", 6)
 }
 
-func testAllRetained(s *scene) {
+func TestTheWholeObjectMayBeThatOfTheCluster(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	var seen traffic
 	s.customizes("all", "v1", "ConfigMap", scripts{retention: "function Retain(desired, observed) return observed end"})
 	s.start(seen.options())
 	s.create(ofBinding(s.work("w", s.configMap("c", "1"))))
 	s.has("c", "1")
 	s.condition("w", "Applied", metav1.ConditionTrue)
-	if err := s.client.Patch(s.t.Context(), s.has("c", "1"), client.RawPatch("application/merge-patch+json", []byte(`{"data":{"key":"theirs","more":"x"},"metadata":{"labels":{"a":"b"}}}`))); err != nil {
-		s.t.Fatal(err)
+	if err := s.client.Patch(t.Context(), s.has("c", "1"), client.RawPatch("application/merge-patch+json", []byte(`{"data":{"key":"theirs","more":"x"},"metadata":{"labels":{"a":"b"}}}`))); err != nil {
+		t.Fatal(err)
 	}
 	s.settles(&seen)
 	seen.take()
@@ -292,13 +272,13 @@ func testAllRetained(s *scene) {
 	s.settles(&seen)
 	found := s.has("c", "theirs")
 	if found.Data["more"] != "x" || found.Labels["a"] != "b" || found.Labels[workv1.LabelManaged] != "true" || len(found.OwnerReferences) != 1 {
-		s.t.Errorf("the object is %+v", found)
+		t.Errorf("the object is %+v", found)
 	}
 	seen.take()
 	s.change("w", func(w *workv1.ManifestWork) { metav1.SetMetaDataAnnotation(&w.ObjectMeta, "a", "b") })
 	s.settles(&seen)
 	if writes := seen.take(); len(writes) > 0 {
-		s.t.Errorf("the agent wrote %q for nothing", writes)
+		t.Errorf("the agent wrote %q for nothing", writes)
 	}
 	for _, name := range []string{"w", "marker"} {
 		s.delete(name)
@@ -307,7 +287,9 @@ func testAllRetained(s *scene) {
 	s.nothingLeft()
 }
 
-func testReflectedAndJudged(s *scene) {
+func TestStatusAndHealthAreAsScriptsSay(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.customizes("judge", "apps/v1", deploymentKind, scripts{reflection: count, health: manyAreWell})
 	s.start(seldom())
 	s.create(ofBinding(s.work("w", s.triple("d"))))
@@ -317,7 +299,7 @@ func testReflectedAndJudged(s *scene) {
 	s.status(deploymentKind, "d", `{"observedGeneration":1,"replicas":2}`)
 	work := s.reports("w", 0, `health={"string":"Healthy"}`)
 	if got, want := values(work, 0), `status={"jsonRaw":"{\"count\":2}"} health={"string":"Healthy"}`; strings.Join(strings.Fields(got), " ") != want {
-		s.t.Errorf("the agent reports %s, want %s", got, want)
+		t.Errorf("the agent reports %s, want %s", got, want)
 	}
 	// Without it all is as it was before.
 	s.uncustomize("judge")
@@ -325,7 +307,9 @@ func testReflectedAndJudged(s *scene) {
 	s.reports("w", 0, `health={"string":"Unhealthy"}`)
 }
 
-func testRetentionFails(s *scene) {
+func TestAScriptThatFailsLosesNothing(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(seldom())
 	s.create(ofBinding(s.work("w", s.triple("d"))))
 	s.create(ofBinding(s.work("other", s.configMap("c", "1"))))
@@ -351,7 +335,9 @@ func testRetentionFails(s *scene) {
 	s.condition("w", "Applied", metav1.ConditionTrue)
 }
 
-func testHostile(s *scene) {
+func TestHostileScriptsEnd(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	const forever = "while true do end"
 	s.customizes("hostile", "apps/v1", deploymentKind, scripts{
 		retention:  "function Retain(d, o) local s = 'x' while true do s = s .. s end end",
@@ -367,7 +353,7 @@ func testHostile(s *scene) {
 	s.contains(message(work, 0, "StatusFeedbackSynced"), "Correct spec.customizations.statusReflection.luaScript, or remove it.",
 		`ResourceInterpreterCustomization "hostile", healthInterpretation: `)
 	if got := values(work, 0); got != `health={"string":"Unknown"}` {
-		s.t.Errorf("the agent reports %s", got)
+		t.Errorf("the agent reports %s", got)
 	}
 	s.change("w", func(w *workv1.ManifestWork) { setManifests(w, s.imaged("d", "j")) })
 	s.tells("w", 0, "Applied", `False AppliedManifestFailed: The object is left as it is`)
@@ -377,7 +363,9 @@ func testHostile(s *scene) {
 	s.tells("w", 0, "StatusFeedbackSynced", "True StatusFeedbackSynced")
 }
 
-func testChanges(s *scene) {
+func TestAChangeOfScriptsTakesEffectAndNothingElseIsWritten(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	var seen traffic
 	const works = 5
 	s.start(seen.options())
@@ -391,13 +379,13 @@ func testChanges(s *scene) {
 	}
 	// quiet makes sure that a change writes nothing.
 	quiet := func(what string, change func()) {
-		s.t.Helper()
+		t.Helper()
 		s.settles(&seen)
 		seen.take()
 		change()
 		s.settles(&seen)
 		if writes := seen.take(); len(writes) > 0 {
-			s.t.Errorf("%s: the agent wrote %q", what, writes)
+			t.Errorf("%s: the agent wrote %q", what, writes)
 		}
 	}
 	quiet("a verdict that is the same", func() {
@@ -428,11 +416,13 @@ func testChanges(s *scene) {
 		want = append(want, fmt.Sprintf("PATCH /apis/work.open-cluster-management.io/v1/namespaces/%s/manifestworks/d%d/status", s.cluster, i))
 	}
 	if got := seen.take(); !slices.Equal(got, want) {
-		s.t.Errorf("the agent wrote\n%q, want\n%q", got, want)
+		t.Errorf("the agent wrote\n%q, want\n%q", got, want)
 	}
 }
 
-func testUsersWorks(s *scene) {
+func TestWorksOfUsersAreAsTheySayWhateverScriptsSay(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.customizes("odd", "v1", "ConfigMap", scripts{
 		retention: "function Retain(d, o) return o end", health: "function InterpretHealth(o) return false end",
 	})
@@ -447,11 +437,13 @@ func testUsersWorks(s *scene) {
 	s.condition("w", "Applied", metav1.ConditionTrue)
 	s.tells("w", 0, "Degraded", "False")
 	if reads := seen.readsOf(); reads != 0 {
-		s.t.Errorf("the agent asked %d times for customizations, which no work needs", reads)
+		t.Errorf("the agent asked %d times for customizations, which no work needs", reads)
 	}
 }
 
-func testWaits(s *scene) {
+func TestNothingIsAppliedBeforeItIsKnownWhatToRetain(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.customizes("keep", "apps/v1", deploymentKind, scripts{retention: keepReplicas, reflection: count})
 	first := s.start(seldom())
 	s.create(ofBinding(s.work("w", s.triple("d"))))
@@ -489,7 +481,9 @@ func (c hasty) Now() time.Time                       { return c.began.Add(haste 
 func (c hasty) Since(t time.Time) time.Duration      { return c.Now().Sub(t) }
 func (c hasty) NewTimer(d time.Duration) clock.Timer { return c.RealClock.NewTimer(d / haste) }
 
-func testRefusedByHub(s *scene) {
+func TestAHubThatLetsAgentsReadNothingIsNotRead(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.customizes("odd", "v1", "ConfigMap", scripts{health: "function InterpretHealth(o) return false end"})
 	seen := traffic{denied: true}
 	options := seen.options()
@@ -499,7 +493,7 @@ func testRefusedByHub(s *scene) {
 	s.has("c", "1")
 	s.reports("w", 0, `health={"string":"Healthy"}`)
 	if reads := seen.readsOf(); reads != 0 {
-		s.t.Errorf("the agent asked %d times for customizations, which it may not read", reads)
+		t.Errorf("the agent asked %d times for customizations, which it may not read", reads)
 	}
 	// When it may, what it has is looked at anew.
 	seen.mu.Lock()

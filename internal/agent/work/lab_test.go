@@ -48,6 +48,8 @@ type lab struct {
 	environment *envtest.Environment
 	config      *rest.Config
 	client      client.Client
+	// scenes counts those that were made, as no two may have a cluster of the same name.
+	scenes atomic.Int64
 }
 
 func newLab(t testing.TB) *lab {
@@ -77,11 +79,11 @@ type scene struct {
 }
 
 // scene makes the namespace of the cluster on the hub, and one of the same
-// name with "-member" for its objects.
-func (l *lab) scene(t testing.TB, cluster string) *scene {
+// name with "-member" for its objects. The cluster has the name, with a number.
+func (l *lab) scene(t testing.TB, name string) *scene {
 	t.Helper()
-	s := &scene{lab: l, t: t, cluster: cluster}
-	for _, name := range []string{cluster, s.ns()} {
+	s := &scene{lab: l, t: t, cluster: fmt.Sprintf("%s-%d", name, l.scenes.Add(1))}
+	for _, name := range []string{s.cluster, s.ns()} {
 		s.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
 	return s

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -67,9 +68,11 @@ func (e *eavesdropper) note() error {
 	return nil
 }
 
-// testListedFirst reads the list of a record when the work is reported as applied,
+// TestTheRecordListsAllBeforeTheHubHearsOfIt reads the list of a record when the work is reported as applied,
 // as clients do that want to know what there is.
-func testListedFirst(s *scene) {
+func TestTheRecordListsAllBeforeTheHubHearsOfIt(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	ear := &eavesdropper{s: s}
 	s.start(agentOptions{wrap: ear.wrap, part: PartOptions{ListDelay: DefaultListDelay}})
 	role := `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"r","namespace":%q}}`
@@ -85,6 +88,6 @@ func testListedFirst(s *scene) {
 		"rbac.authorization.k8s.io/v1/roles r",
 	}
 	if diff := cmp.Diff(want, ear.listed); diff != "" {
-		s.t.Errorf("(-want +listed when the hub heard that it is applied)\n%s", diff)
+		t.Errorf("(-want +listed when the hub heard that it is applied)\n%s", diff)
 	}
 }

@@ -25,36 +25,8 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/work/plan"
 )
 
-// TestManifestsArriveAsTheyAreMeant applies manifests that server-side apply alone brings
-// to the member as something else, and then changes them.
-func TestManifestsArriveAsTheyAreMeant(t *testing.T) {
-	t.Parallel()
-	l := newLab(t)
-	for name, test := range map[string]func(*scene){
-		"an ignored key of stringData is the cluster's": testStringDataIgnored,
-		"rules of a role are those of the cluster":      func(s *scene) { testAggregatedRole(s, alone) },
-		"rules of a binding's role are the cluster's":   func(s *scene) { testAggregatedRole(s, ofBinding) },
-		"pull secrets of an account are of both":        func(s *scene) { testPullSecretsOfBoth(s, alone) },
-		"pull secrets of a binding's account as well":   func(s *scene) { testPullSecretsOfBoth(s, ofBinding) },
-		"an account is of works with and without them":  testPullSecretsOfOneWork,
-		"replicas stay when a manifest loses them":      testReplicasStay,
-		"a spec that is one value is applied":           testAtomicSpec,
-		"who may not get objects brings them":           testBringsUnread,
-		"a job that has expired does not run again":     testExpiredJob,
-		"a job is done and the rest goes on":            testExpiredJobAmongOthers,
-		"unknown fields are left out":                   testUndeclaredFields,
-		"many unknown fields are left out at once":      testManyUndeclaredFields,
-		"unknown fields come with their schema":         testDeclaredLater,
-		"a secret of another type is made again":        testSecretRecreated,
-		"what others made is made again on demand":      testRecreatedOnDemand,
-		"a path to nothing is named":                    testFeedbackAbsent,
-	} {
-		t.Run(name, func(t *testing.T) {
-			cluster := "m-" + strings.NewReplacer(" ", "-", "'", "", ".", "").Replace(name)
-			test(l.scene(t, strings.Trim(strings.ToLower(cluster[:min(len(cluster), 40)]), "-")))
-		})
-	}
-}
+// The manifests of these tests are some that server-side apply alone brings to the member as something else.
+// Then they are changed.
 
 // secretWith returns the JSON of a Secret in the member's namespace with the fields.
 func (s *scene) secretWith(name, fields string) string {
@@ -82,7 +54,9 @@ func (s *scene) secretHas(name string, want map[string]string) *corev1.Secret {
 	return secret
 }
 
-func testStringDataIgnored(s *scene) {
+func TestAnIgnoredKeyOfStringDataIsTheClusters(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	work := s.work("w", s.secretWith("s", `"stringData":{"user":"u","password":"made"}`))
 	work.Spec.ManifestConfigs = []workv1.ManifestConfigOption{{
@@ -98,15 +72,15 @@ func testStringDataIgnored(s *scene) {
 	secret := s.secretHas("s", map[string]string{"user": "u", "password": "made"})
 	s.condition("w", "Applied", metav1.ConditionTrue)
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"stringData":{"password":"rotated"}}`))
-	if err := s.client.Patch(s.t.Context(), secret, patch); err != nil {
-		s.t.Fatal(err)
+	if err := s.client.Patch(t.Context(), secret, patch); err != nil {
+		t.Fatal(err)
 	}
 	s.change("w", func(w *workv1.ManifestWork) {
 		setManifests(w, s.secretWith("s", `"stringData":{"user":"v","password":"made"}`))
 	})
 	secret = s.secretHas("s", map[string]string{"user": "v", "password": "rotated"})
 	if !slices.ContainsFunc(secret.ManagedFields, func(e metav1.ManagedFieldsEntry) bool { return e.Manager == workv1.DefaultFieldManager }) {
-		s.t.Errorf("the work does not manage the secret: %+v", secret.ManagedFields)
+		t.Errorf("the work does not manage the secret: %+v", secret.ManagedFields)
 	}
 }
 
@@ -148,116 +122,135 @@ func (s *scene) applyAs(manager string, object client.Object) {
 	}
 }
 
-// alone returns the work as a user makes it.
-func alone(work *workv1.ManifestWork) *workv1.ManifestWork { return work }
-
-func testAggregatedRole(s *scene, made func(*workv1.ManifestWork) *workv1.ManifestWork) {
-	s.start(agentOptions{})
-	name := s.cluster
-	role := func(fields string) string {
-		return fmt.Sprintf(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":%q},%s}`, name, fields)
-	}
-	const selects = `"aggregationRule":{"clusterRoleSelectors":[{"matchLabels":{"to":"m"}}]}`
-	live := func() *rbacv1.ClusterRole {
-		s.t.Helper()
-		found := &rbacv1.ClusterRole{}
-		if err := s.client.Get(s.t.Context(), client.ObjectKey{Name: name}, found); err != nil {
-			s.t.Fatal(err)
-		}
-		return found
-	}
-	reads := func(resource string) {
-		s.t.Helper()
-		if rules := live().Rules; len(rules) != 1 || !slices.Equal(rules[0].Resources, []string{resource}) {
-			s.t.Fatalf("the rules are %v, want those for %s", rules, resource)
-		}
-	}
-	aggregate := func(resource string) {
-		aggregated := unstructuredOf(rbacv1.SchemeGroupVersion.WithKind("ClusterRole"), "", name)
-		aggregated.Object["rules"] = []any{map[string]any{"apiGroups": []any{""}, "resources": []any{resource}, "verbs": []any{"get"}}}
-		s.applyAs("clusterrole-aggregation-controller", aggregated)
-	}
-	s.create(made(s.work("w", role(`"rules":[],`+selects))))
-	s.condition("w", "Applied", metav1.ConditionTrue)
-	aggregate("pods")
-	before := live().ResourceVersion
-	s.passes("x")
-	reads("pods")
-	if now := live().ResourceVersion; now != before {
-		s.t.Errorf("the role was written: %s is %s", before, now)
-	}
-	s.replace("w", role(`"rules":[{"apiGroups":[""],"resources":["secrets"],"verbs":["get"]}],`+selects))
-	s.passes("y")
-	reads("pods")
-	aggregate("nodes")
-	s.passes("z")
-	reads("nodes")
-	s.replace("w", role(`"rules":[{"apiGroups":[""],"resources":["configmaps"],"verbs":["get"]}]`))
-	reads("configmaps")
-	// The rules are never away on the way back: whoever has the role keeps what it grants.
-	s.replace("w", role(selects))
-	reads("configmaps")
-	s.delete("w")
-	s.gone("w")
-}
-
-func testPullSecretsOfBoth(s *scene, made func(*workv1.ManifestWork) *workv1.ManifestWork) {
-	s.start(agentOptions{})
-	account := func(fields string) string {
-		return fmt.Sprintf(`{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"a","namespace":%q}%s}`, s.ns(), fields)
-	}
-	has := func(pull, secrets string) *corev1.ServiceAccount {
-		s.t.Helper()
-		found := member(s, &corev1.ServiceAccount{}, "a")
-		var pulls, others []string
-		for _, reference := range found.ImagePullSecrets {
-			pulls = append(pulls, reference.Name)
-		}
-		for i := range found.Secrets {
-			others = append(others, found.Secrets[i].Name)
-		}
-		if got := strings.Join(pulls, " "); got != pull || strings.Join(others, " ") != secrets {
-			s.t.Fatalf("imagePullSecrets are %q, want %q; secrets are %q, want %q", got, pull, others, secrets)
-		}
-		return found
-	}
-	s.create(made(s.work("w", account(`,"imagePullSecrets":[{"name":"a"}],"secrets":[{"name":"s"}]`))))
-	s.condition("w", "Applied", metav1.ConditionTrue)
-	found := has("a", "s")
-	found.ImagePullSecrets = append(found.ImagePullSecrets, corev1.LocalObjectReference{Name: "dockercfg"})
-	found.Secrets = append(found.Secrets, corev1.ObjectReference{Name: "token"})
-	if err := s.client.Update(s.t.Context(), found); err != nil {
-		s.t.Fatal(err)
-	}
-	s.passes("x")
-	before := has("a dockercfg", "s token").ResourceVersion
-	s.passes("y")
-	if now := has("a dockercfg", "s token").ResourceVersion; now != before {
-		s.t.Errorf("the account was written: %s is %s", before, now)
-	}
-	s.replace("w", account(`,"imagePullSecrets":[{"name":"b"}]`))
-	found = has("dockercfg b", "token")
-	found.ImagePullSecrets = found.ImagePullSecrets[:1]
-	if err := s.client.Update(s.t.Context(), found); err != nil {
-		s.t.Fatal(err)
-	}
-	s.passes("z")
-	has("dockercfg b", "token")
-	s.replace("w", account(``))
-	has("dockercfg", "token")
-	s.relabel("a") // once more, with nothing in the manifest
-	s.passes("again")
-	has("dockercfg", "token")
-	s.replace("w", account(`,"imagePullSecrets":[{"name":"c"}]`))
-	has("dockercfg c", "token")
-	// The first attempt is refused for a field.
-	s.replace("w", account(`,"imagePullSecrets":[{"name":"d"}],"nope":1`))
-	if noted := has("dockercfg d", "token").Annotations[workv1.AnnotationImagePullSecrets]; noted != "d" {
-		s.t.Errorf("the account says that its manifest has %q", noted)
+// makers make a work as a user and as a binding does.
+func makers() map[string]func(*workv1.ManifestWork) *workv1.ManifestWork {
+	return map[string]func(*workv1.ManifestWork) *workv1.ManifestWork{
+		"of a user":    func(work *workv1.ManifestWork) *workv1.ManifestWork { return work },
+		"of a binding": ofBinding,
 	}
 }
 
-func testPullSecretsOfOneWork(s *scene) {
+func TestRulesOfARoleAreThoseOfTheCluster(t *testing.T) {
+	t.Parallel()
+	for whose, made := range makers() {
+		t.Run(whose, func(t *testing.T) {
+			s := takeScene(t)
+			s.start(agentOptions{})
+			name := s.cluster
+			role := func(fields string) string {
+				return fmt.Sprintf(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":%q},%s}`, name, fields)
+			}
+			const selects = `"aggregationRule":{"clusterRoleSelectors":[{"matchLabels":{"to":"m"}}]}`
+			live := func() *rbacv1.ClusterRole {
+				t.Helper()
+				found := &rbacv1.ClusterRole{}
+				if err := s.client.Get(t.Context(), client.ObjectKey{Name: name}, found); err != nil {
+					t.Fatal(err)
+				}
+				return found
+			}
+			reads := func(resource string) {
+				t.Helper()
+				if rules := live().Rules; len(rules) != 1 || !slices.Equal(rules[0].Resources, []string{resource}) {
+					t.Fatalf("the rules are %v, want those for %s", rules, resource)
+				}
+			}
+			aggregate := func(resource string) {
+				aggregated := unstructuredOf(rbacv1.SchemeGroupVersion.WithKind("ClusterRole"), "", name)
+				aggregated.Object["rules"] = []any{map[string]any{"apiGroups": []any{""}, "resources": []any{resource}, "verbs": []any{"get"}}}
+				s.applyAs("clusterrole-aggregation-controller", aggregated)
+			}
+			s.create(made(s.work("w", role(`"rules":[],`+selects))))
+			s.condition("w", "Applied", metav1.ConditionTrue)
+			aggregate("pods")
+			before := live().ResourceVersion
+			s.passes("x")
+			reads("pods")
+			if now := live().ResourceVersion; now != before {
+				t.Errorf("the role was written: %s is %s", before, now)
+			}
+			s.replace("w", role(`"rules":[{"apiGroups":[""],"resources":["secrets"],"verbs":["get"]}],`+selects))
+			s.passes("y")
+			reads("pods")
+			aggregate("nodes")
+			s.passes("z")
+			reads("nodes")
+			s.replace("w", role(`"rules":[{"apiGroups":[""],"resources":["configmaps"],"verbs":["get"]}]`))
+			reads("configmaps")
+			// The rules are never away on the way back: whoever has the role keeps what it grants.
+			s.replace("w", role(selects))
+			reads("configmaps")
+			s.delete("w")
+			s.gone("w")
+		})
+	}
+}
+
+func TestPullSecretsOfAnAccountAreOfBoth(t *testing.T) {
+	t.Parallel()
+	for whose, made := range makers() {
+		t.Run(whose, func(t *testing.T) {
+			s := takeScene(t)
+			s.start(agentOptions{})
+			account := func(fields string) string {
+				return fmt.Sprintf(`{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"a","namespace":%q}%s}`, s.ns(), fields)
+			}
+			has := func(pull, secrets string) *corev1.ServiceAccount {
+				t.Helper()
+				found := member(s, &corev1.ServiceAccount{}, "a")
+				var pulls, others []string
+				for _, reference := range found.ImagePullSecrets {
+					pulls = append(pulls, reference.Name)
+				}
+				for i := range found.Secrets {
+					others = append(others, found.Secrets[i].Name)
+				}
+				if got := strings.Join(pulls, " "); got != pull || strings.Join(others, " ") != secrets {
+					t.Fatalf("imagePullSecrets are %q, want %q; secrets are %q, want %q", got, pull, others, secrets)
+				}
+				return found
+			}
+			s.create(made(s.work("w", account(`,"imagePullSecrets":[{"name":"a"}],"secrets":[{"name":"s"}]`))))
+			s.condition("w", "Applied", metav1.ConditionTrue)
+			found := has("a", "s")
+			found.ImagePullSecrets = append(found.ImagePullSecrets, corev1.LocalObjectReference{Name: "dockercfg"})
+			found.Secrets = append(found.Secrets, corev1.ObjectReference{Name: "token"})
+			if err := s.client.Update(t.Context(), found); err != nil {
+				t.Fatal(err)
+			}
+			s.passes("x")
+			before := has("a dockercfg", "s token").ResourceVersion
+			s.passes("y")
+			if now := has("a dockercfg", "s token").ResourceVersion; now != before {
+				t.Errorf("the account was written: %s is %s", before, now)
+			}
+			s.replace("w", account(`,"imagePullSecrets":[{"name":"b"}]`))
+			found = has("dockercfg b", "token")
+			found.ImagePullSecrets = found.ImagePullSecrets[:1]
+			if err := s.client.Update(t.Context(), found); err != nil {
+				t.Fatal(err)
+			}
+			s.passes("z")
+			has("dockercfg b", "token")
+			s.replace("w", account(``))
+			has("dockercfg", "token")
+			s.relabel("a") // once more, with nothing in the manifest
+			s.passes("again")
+			has("dockercfg", "token")
+			s.replace("w", account(`,"imagePullSecrets":[{"name":"c"}]`))
+			has("dockercfg c", "token")
+			// The first attempt is refused for a field.
+			s.replace("w", account(`,"imagePullSecrets":[{"name":"d"}],"nope":1`))
+			if noted := has("dockercfg d", "token").Annotations[workv1.AnnotationImagePullSecrets]; noted != "d" {
+				t.Errorf("the account says that its manifest has %q", noted)
+			}
+		})
+	}
+}
+
+func TestAnAccountIsOfWorksWithAndWithoutPullSecrets(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	account := func(fields string) string {
 		return fmt.Sprintf(`{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"a","namespace":%q}%s}`, s.ns(), fields)
@@ -266,20 +259,22 @@ func testPullSecretsOfOneWork(s *scene) {
 	s.condition("with", "Applied", metav1.ConditionTrue)
 	found := member(s, &corev1.ServiceAccount{}, "a")
 	found.ImagePullSecrets = append(found.ImagePullSecrets, corev1.LocalObjectReference{Name: "dockercfg"})
-	if err := s.client.Update(s.t.Context(), found); err != nil {
-		s.t.Fatal(err)
+	if err := s.client.Update(t.Context(), found); err != nil {
+		t.Fatal(err)
 	}
 	s.create(s.work("without", account(``)))
 	s.condition("without", "Applied", metav1.ConditionTrue)
 	s.condition("with", "Applied", metav1.ConditionTrue)
 	found = member(s, &corev1.ServiceAccount{}, "a")
 	if len(found.ImagePullSecrets) != 2 || found.Annotations[workv1.AnnotationImagePullSecrets] != "a" {
-		s.t.Errorf("the account has %v, of which %q are the manifest's", found.ImagePullSecrets, found.Annotations[workv1.AnnotationImagePullSecrets])
+		t.Errorf("the account has %v, of which %q are the manifest's", found.ImagePullSecrets, found.Annotations[workv1.AnnotationImagePullSecrets])
 	}
 }
 
-// testAtomicSpec: the manifest may not have replicas, but they are not to be had from the rest.
-func testAtomicSpec(s *scene) {
+// TestASpecThatIsOneValueIsApplied: the manifest may not have replicas, but they are not to be had from the rest.
+func TestASpecThatIsOneValueIsApplied(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	s.create(s.work("definition", `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"wholes.example.net"},"spec":{
 "group":"example.net","scope":"Namespaced","names":{"plural":"wholes","singular":"whole","kind":"Whole","listKind":"WholeList"},
@@ -298,7 +293,7 @@ func testAtomicSpec(s *scene) {
 	s.replace("w", whole(`"size":3`))
 	found := member(s, unstructuredOf(schema.GroupVersionKind{Group: "example.net", Version: "v1", Kind: "Whole"}, s.ns(), "o"), "o")
 	if size, _, _ := unstructured.NestedInt64(found.Object, "spec", "size"); size != 3 {
-		s.t.Errorf("it is %v", found.Object["spec"])
+		t.Errorf("it is %v", found.Object["spec"])
 	}
 	s.delete("w")
 	s.gone("w")
@@ -306,7 +301,9 @@ func testAtomicSpec(s *scene) {
 	s.gone("definition")
 }
 
-func testBringsUnread(s *scene) {
+func TestWhoMayNotGetObjectsBringsThem(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	writes := []string{"list", "watch", "create", "patch", "delete"}
 	var options agentOptions
 	options.spoke, _ = s.user(records, configMaps(writes...),
@@ -326,7 +323,7 @@ func testBringsUnread(s *scene) {
 	s.condition("w", "Applied", metav1.ConditionTrue)
 	s.runs("d", "i2", 1)
 	if pulls := member(s, &corev1.ServiceAccount{}, "a").ImagePullSecrets; len(pulls) != 1 || pulls[0].Name != "i2" {
-		s.t.Errorf("imagePullSecrets are %v", pulls)
+		t.Errorf("imagePullSecrets are %v", pulls)
 	}
 }
 
@@ -339,7 +336,9 @@ func (s *scene) relabel(name string) {
 	}
 }
 
-func testReplicasStay(s *scene) {
+func TestReplicasStayWhenAManifestLosesThem(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	first := s.start(agentOptions{})
 	workload := func(kind, replicas, image string) string {
 		return fmt.Sprintf(`{"apiVersion":"apps/v1","kind":%q,"metadata":{"name":"d","namespace":%q},"spec":{%s
@@ -347,7 +346,7 @@ func testReplicasStay(s *scene) {
 	}
 	kinds := []string{"Deployment", "StatefulSet", "ReplicaSet"}
 	all := func(replicas, image string) {
-		s.t.Helper()
+		t.Helper()
 		var manifests []string
 		for _, kind := range kinds {
 			manifests = append(manifests, workload(kind, replicas, image))
@@ -356,13 +355,13 @@ func testReplicasStay(s *scene) {
 		s.condition("w", "Applied", metav1.ConditionTrue)
 	}
 	has := func(replicas int64, image string) {
-		s.t.Helper()
+		t.Helper()
 		for _, kind := range kinds {
 			found := member(s, unstructuredOf(appsv1.SchemeGroupVersion.WithKind(kind), s.ns(), "d"), "d")
 			count, _, _ := unstructured.NestedInt64(found.Object, "spec", "replicas")
 			containers, _, _ := unstructured.NestedSlice(found.Object, "spec", "template", "spec", "containers")
 			if got := containers[0].(map[string]any)["image"]; count != replicas || got != image {
-				s.t.Fatalf("the %s has %d replicas of %s, want %d of %s; %+v", kind, count, got, replicas, image, found.GetManagedFields())
+				t.Fatalf("the %s has %d replicas of %s, want %d of %s; %+v", kind, count, got, replicas, image, found.GetManagedFields())
 			}
 		}
 	}
@@ -435,7 +434,9 @@ func (s *scene) isGone(name string) {
 	}
 }
 
-func testExpiredJob(s *scene) {
+func TestAJobThatHasExpiredDoesNotRunAgain(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	first := s.start(seldom())
 	s.create(s.work("w", s.expiring("j", "i:1")))
 	s.expire("w", "j", 0)
@@ -454,7 +455,9 @@ func testExpiredJob(s *scene) {
 	s.isGone("j")
 }
 
-func testExpiredJobAmongOthers(s *scene) {
+func TestAJobIsDoneAndTheRestGoesOn(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(seldom())
 	s.create(s.work("w", s.configMap("c", "1"), s.expiring("j", "i:1")))
 	s.expire("w", "j", 1)
@@ -464,10 +467,10 @@ func testExpiredJobAmongOthers(s *scene) {
 	s.isGone("j")
 	work, err := s.get("w")
 	if err != nil {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
 	if slices.ContainsFunc(work.Status.Conditions, func(c metav1.Condition) bool { return c.Type == workv1.ManifestWorkConditionComplete }) {
-		s.t.Errorf("the work has a condition Complete: %v", work.Status.Conditions)
+		t.Errorf("the work has a condition Complete: %v", work.Status.Conditions)
 	}
 	// A rule for another object does not replace what is known of the Job.
 	s.change("w", func(w *workv1.ManifestWork) {
@@ -485,7 +488,9 @@ func testExpiredJobAmongOthers(s *scene) {
 	s.isGone("j")
 }
 
-func testUndeclaredFields(s *scene) {
+func TestUnknownFieldsAreLeftOut(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	deployment := func(image, annotations string) string {
 		return fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d","namespace":%q,"annotations":{%s},"owner":"me"},
@@ -530,7 +535,9 @@ func testUndeclaredFields(s *scene) {
 	}
 }
 
-func testManyUndeclaredFields(s *scene) {
+func TestManyUnknownFieldsAreLeftOutAtOnce(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	const fields = 20
 	var sent atomic.Int32
 	s.start(agentOptions{wrap: func(next http.RoundTripper) http.RoundTripper {
@@ -560,7 +567,9 @@ func testManyUndeclaredFields(s *scene) {
 	})
 }
 
-func testDeclaredLater(s *scene) {
+func TestUnknownFieldsComeWithTheirSchema(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	const gadgets = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"novelties.example.net"},"spec":{
 "group":"example.net","scope":"Namespaced","names":{"plural":"novelties","singular":"novelty","kind":"Novelty","listKind":"NoveltyList"},
@@ -574,7 +583,7 @@ func testDeclaredLater(s *scene) {
 	color := func(want string) func() error {
 		return func() error {
 			found := unstructuredOf(schema.GroupVersionKind{Group: "example.net", Version: "v1", Kind: "Novelty"}, s.ns(), "g")
-			if err := s.client.Get(s.t.Context(), client.ObjectKeyFromObject(found), found); err != nil {
+			if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(found), found); err != nil {
 				return err
 			}
 			size, _, _ := unstructured.NestedInt64(found.Object, "spec", "size")
@@ -585,7 +594,7 @@ func testDeclaredLater(s *scene) {
 		}
 	}
 	if err := color("")(); err != nil {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
 	s.replace("definition", fmt.Sprintf(gadgets, `,"color":{"type":"string"}`))
 	s.within(5*time.Minute, "the field comes with its schema", color("red"))
@@ -615,7 +624,9 @@ func (s *scene) typed(name string, want corev1.SecretType) *corev1.Secret {
 
 const tlsFields = `"type":"kubernetes.io/tls","data":{"tls.crt":"MQ==","tls.key":"MQ=="}`
 
-func testSecretRecreated(s *scene) {
+func TestASecretOfAnotherTypeIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	s.create(s.work("w", s.secretWith("s", `"type":"Opaque","stringData":{"key":"1"}`)))
 	s.condition("w", "Applied", metav1.ConditionTrue)
@@ -623,12 +634,12 @@ func testSecretRecreated(s *scene) {
 	s.replace("w", s.secretWith("s", tlsFields))
 	after := s.typed("s", corev1.SecretTypeTLS)
 	if after.UID == before.UID || len(after.Data) != 2 {
-		s.t.Errorf("the secret is %s with %v, and was %s", after.UID, after.Data, before.UID)
+		t.Errorf("the secret is %s with %v, and was %s", after.UID, after.Data, before.UID)
 	}
 	s.says("w", 0, "Applied", "The object matches the manifest.")
 	s.passes("x")
 	if again := s.typed("s", corev1.SecretTypeTLS); again.ResourceVersion != after.ResourceVersion {
-		s.t.Errorf("the secret was written again: %+v", again)
+		t.Errorf("the secret was written again: %+v", again)
 	}
 	s.replace("w", s.secretWith("s", `"type":"Opaque","stringData":{"key":"2"}`))
 	s.typed("s", corev1.SecretTypeOpaque)
@@ -643,7 +654,9 @@ func testSecretRecreated(s *scene) {
 	s.condition("other", "Applied", metav1.ConditionTrue)
 }
 
-func testRecreatedOnDemand(s *scene) {
+func TestWhatOthersMadeIsMadeAgainOnDemand(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	opaque := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.ns(), Name: "s"}, Data: map[string][]byte{"mine": []byte("1")}}
 	s.create(opaque)
@@ -654,12 +667,12 @@ func testRecreatedOnDemand(s *scene) {
 	s.says("w", 0, "Applied", "False AppliedManifestFailed", "field is immutable", "Restore type in the manifest", workv1.AnnotationRecreate+"=true")
 	s.passes("x")
 	if found := member(s, &corev1.Secret{}, "s"); found.UID != opaque.UID {
-		s.t.Error("an adopted secret was deleted")
+		t.Error("an adopted secret was deleted")
 	}
 	recreate := fmt.Sprintf(`"annotations":{%q:"true"}`, workv1.AnnotationRecreate)
 	s.replace("w", strings.Replace(s.secretWith("s", tlsFields), `"metadata":{`, `"metadata":{`+recreate+`,`, 1))
 	if found := s.typed("s", corev1.SecretTypeTLS); found.UID == opaque.UID || len(found.Data) != 2 {
-		s.t.Errorf("the secret is %s with %v", found.UID, found.Data)
+		t.Errorf("the secret is %s with %v", found.UID, found.Data)
 	}
 
 	// Any kind is made again where its manifest says so, and none without that.
@@ -671,15 +684,17 @@ func testRecreatedOnDemand(s *scene) {
 	s.condition("d", "Applied", metav1.ConditionFalse)
 	s.says("d", 0, "Applied", "Restore spec.selector in the manifest", workv1.AnnotationRecreate+"=true")
 	if found := member(s, &appsv1.Deployment{}, "d"); found.UID != before.UID {
-		s.t.Error("the deployment was deleted")
+		t.Error("the deployment was deleted")
 	}
 	s.replace("d", strings.Replace(selecting, `"metadata":{`, `"metadata":{`+recreate+`,`, 1))
 	if found := member(s, &appsv1.Deployment{}, "d"); found.UID == before.UID || found.Spec.Selector.MatchLabels["a"] != "c" {
-		s.t.Errorf("the deployment is %+v", found.Spec.Selector)
+		t.Errorf("the deployment is %+v", found.Spec.Selector)
 	}
 }
 
-func testFeedbackAbsent(s *scene) {
+func TestAPathToNothingIsNamed(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(seldom())
 	s.create(asks(s.work("w", s.configMap("c", "1")), "ConfigMap", workv1.ManifestConfigOption{
 		FeedbackRules: paths("key", ".data.key", "typo", ".data.kye", "none", ".status.phase"),

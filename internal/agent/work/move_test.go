@@ -6,6 +6,7 @@ package work
 import (
 	"errors"
 	"fmt"
+	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -42,7 +43,9 @@ func (s *scene) same(before *corev1.ConfigMap, record *workv1.AppliedManifestWor
 	})
 }
 
-func testMoveLater(s *scene) {
+func TestARecordDeletedWhileNoAgentRanIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	first := s.start(agentOptions{})
 	s.create(s.work("w", s.configMap("a", "1"), s.configMap("b", "1")))
 	a, b := s.has("a", "1"), s.has("b", "1")
@@ -52,7 +55,7 @@ func testMoveLater(s *scene) {
 	s.start(agentOptions{})
 	record := s.record(2)
 	if record.UID == old.UID || record.Name != old.Name {
-		s.t.Errorf("the record is %+v", record)
+		t.Errorf("the record is %+v", record)
 	}
 	s.same(a, record)
 	s.same(b, record)
@@ -61,7 +64,9 @@ func testMoveLater(s *scene) {
 	s.nothingLeft()
 }
 
-func testMoveOrphan(s *scene) {
+func TestAWorkDeletedAfterItsRecordLeavesItsOrphans(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	first := s.start(agentOptions{})
 	work := s.work("w", s.configMap("a", "1"))
 	work.Spec.DeleteOption = &workv1.DeleteOption{PropagationPolicy: workv1.DeletePropagationPolicyOrphan}
@@ -74,12 +79,14 @@ func testMoveOrphan(s *scene) {
 	s.start(agentOptions{})
 	s.gone("w")
 	if now := s.has("a", "1"); now.UID != a.UID || len(now.OwnerReferences) != 0 {
-		s.t.Errorf("the orphan is %+v", now.ObjectMeta)
+		t.Errorf("the orphan is %+v", now.ObjectMeta)
 	}
 	s.nothingLeft()
 }
 
-func testMovePrune(s *scene) {
+func TestEverythingOfARecordThatWasDeletedIsFoundToTheLast(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	first := s.start(agentOptions{})
 	s.create(s.work("w", s.configMap("a", "1"), s.configMap("b", "1")))
 	s.create(s.work("v", s.configMap("c", "1")))
@@ -89,11 +96,11 @@ func testMovePrune(s *scene) {
 	first.stop()
 	records, err := s.records()
 	if err != nil {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
 	for i := range records {
-		if err := s.client.Delete(s.t.Context(), &records[i]); err != nil {
-			s.t.Fatal(err)
+		if err := s.client.Delete(t.Context(), &records[i]); err != nil {
+			t.Fatal(err)
 		}
 	}
 	s.change("w", func(w *workv1.ManifestWork) { setManifests(w, s.configMap("a", "2")) })
@@ -109,7 +116,9 @@ func testMovePrune(s *scene) {
 	s.nothingLeft()
 }
 
-func testMoveBlind(s *scene) {
+func TestObjectsThatMayNotBeWatchedAreMovedToo(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	config, _ := s.user(records, configMaps("get", "create", "patch", "delete"))
 	s.start(agentOptions{spoke: config})
 	s.create(s.work("w", s.configMap("a", "1"), s.configMap("b", "1")))
@@ -129,7 +138,9 @@ func testMoveBlind(s *scene) {
 	s.nothingLeft()
 }
 
-func testMoveRefused(s *scene) {
+func TestARecordWhoseObjectsCannotBeMovedSaysSo(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	maps := configMaps("get", "list", "watch", "create", "patch", "delete")
 	config, role := s.user(records, maps)
 	s.start(agentOptions{spoke: config})
@@ -150,33 +161,37 @@ func testMoveRefused(s *scene) {
 	s.nothingLeft()
 }
 
-func testHubMove(s *scene) {
+func TestAMoveToAnotherHubDoesNotTouchTheObjects(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	first := s.start(agentOptions{})
 	deployment := fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d","namespace":%q},"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}}`, s.ns())
 	s.create(s.work("w", s.configMap("a", "1"), deployment))
 	s.record(2)
 	d := unstructuredOf(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, s.ns(), "d")
 	a := s.has("a", "1")
-	if err := s.client.Get(s.t.Context(), client.ObjectKeyFromObject(d), d); err != nil {
-		s.t.Fatal(err)
+	if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(d), d); err != nil {
+		t.Fatal(err)
 	}
 	uid, generation := d.GetUID(), d.GetGeneration()
 	first.stop()
 	s.start(agentOptions{hub: "https://elsewhere", part: PartOptions{EvictionGracePeriod: time.Second}})
 	record := s.record(2) // the old one goes
 	s.same(a, record)
-	if err := s.client.Get(s.t.Context(), client.ObjectKeyFromObject(d), d); err != nil {
-		s.t.Fatal(err)
+	if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(d), d); err != nil {
+		t.Fatal(err)
 	}
 	if d.GetUID() != uid || d.GetGeneration() != generation {
-		s.t.Errorf("the deployment was touched: uid %s generation %d", d.GetUID(), d.GetGeneration())
+		t.Errorf("the deployment was touched: uid %s generation %d", d.GetUID(), d.GetGeneration())
 	}
 	s.delete("w")
 	s.gone("w")
 	s.nothingLeft()
 }
 
-func testHubBack(s *scene) {
+func TestAHubThatComesBackEndsTheGracePeriod(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	first := s.start(agentOptions{})
 	s.create(s.work("w", s.configMap("a", "1")))
 	a := s.has("a", "1")
@@ -212,7 +227,9 @@ func (s *scene) twin() *scene {
 	return &other
 }
 
-func testClaim(s *scene) {
+func TestTwoAgentsDoNotFightForARecord(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	twin := s.twin()
 	s.start(agentOptions{hub: "https://same-" + s.cluster})
 	s.create(s.work("w", s.configMap("a", "1")))
@@ -235,7 +252,9 @@ func testClaim(s *scene) {
 	}
 }
 
-func testClaimGone(s *scene) {
+func TestTheRecordOfAnAgentThatIsGoneIsTakenOver(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	first := s.start(agentOptions{})
 	s.create(s.work("w", s.configMap("a", "1")))
 	a := s.has("a", "1")
@@ -246,12 +265,12 @@ func testClaimGone(s *scene) {
 	s.has("a", "2")
 	s.same(a, record)
 	now := &workv1.AppliedManifestWork{}
-	if err := s.client.Get(s.t.Context(), client.ObjectKeyFromObject(record), now); err != nil || now.Spec.AgentID != "another" {
-		s.t.Errorf("the record is %+v, %v", now, err)
+	if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(record), now); err != nil || now.Spec.AgentID != "another" {
+		t.Errorf("the record is %+v, %v", now, err)
 	}
 	s.delete("w")
 	s.gone("w")
-	if err := s.client.Get(s.t.Context(), client.ObjectKeyFromObject(record), now); !apierrors.IsNotFound(err) {
-		s.t.Errorf("the record is still there: %v", err)
+	if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(record), now); !apierrors.IsNotFound(err) {
+		t.Errorf("the record is still there: %v", err)
 	}
 }

@@ -25,37 +25,6 @@ import (
 	"github.com/capstan-io/capstan/internal/manifestwork/feedback"
 )
 
-// TestObservedWorks runs agents that report fields, conditions and health. The
-// interval of polling is longer than the tests wait, unless they say otherwise.
-func TestObservedWorks(t *testing.T) {
-	t.Parallel()
-	l := newLab(t)
-	for name, test := range map[string]func(*scene){
-		"a field is reported when the status changes":            testFeedback,
-		"many changes are few writes":                            testBurst,
-		"a field that is not there or too big says so":           testFeedbackMissing,
-		"an object that goes takes its fields along":             testFeedbackGone,
-		"a rule makes a condition and takes it away":             testRules,
-		"a rule that fails says why":                             testRulesBroken,
-		"conditions of all objects are summed up":                testRulesAggregated,
-		"a complete object is not applied again":                 testComplete,
-		"a complete object that is gone stays so":                testCompleteGone,
-		"an object that is only read is polled":                  testReadOnlyPolled,
-		"an object that is only read is watched":                 testReadOnlyWatched,
-		"health is reported where it is asked for":               testHealth,
-		"a rule goes before health":                              testHealthAndRule,
-		"a field that may not be read says what to allow":        testFeedbackForbidden,
-		"a restart reports the same without a write":             testRestart,
-		"a server that fails for a while loses no field":         testFeedbackFails,
-		"conditions that others set on an object stay":           testOtherConditions,
-		"an object with an executor that is refused is not read": testExecutorReads,
-	} {
-		t.Run(name, func(t *testing.T) {
-			test(l.scene(t, "o-"+strings.Trim(strings.ReplaceAll(name, " ", "-")[:min(len(name), 35)], "-")))
-		})
-	}
-}
-
 // The kinds of the objects.
 const (
 	deploymentKind = "Deployment"
@@ -181,7 +150,9 @@ func (s *scene) sums(name, conditionType, want string) *workv1.ManifestWork {
 	})
 }
 
-func testFeedback(s *scene) {
+func TestAFieldIsReportedWhenTheStatusChanges(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(seldom())
 	s.create(asks(s.work("w", s.triple("d"), s.configMap("c", "1")), deploymentKind, workv1.ManifestConfigOption{FeedbackRules: wellKnown()}))
 	s.sums("w", "StatusFeedbackSynced", "True StatusFeedbackSynced")
@@ -199,14 +170,16 @@ func testFeedback(s *scene) {
 		return "none"
 	})
 	if len(work.Status.Conditions) != 2 || message(work, 0, "StatusFeedbackSynced") != "" {
-		s.t.Errorf("conditions of the work are %+v, of the object %s", work.Status.Conditions, message(work, 0, "StatusFeedbackSynced"))
+		t.Errorf("conditions of the work are %+v, of the object %s", work.Status.Conditions, message(work, 0, "StatusFeedbackSynced"))
 	}
 	s.delete("w")
 	s.gone("w")
 	s.nothingLeft()
 }
 
-func testBurst(s *scene) {
+func TestManyChangesAreFewWrites(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	var count, onHub atomic.Int64
 	options := seldom()
 	options.wrap = func(rt http.RoundTripper) http.RoundTripper {
@@ -231,10 +204,10 @@ func testBurst(s *scene) {
 	}
 	s.reports("w", 0, fmt.Sprintf(`Replicas={"integer":%d}`, changes))
 	if writes := onHub.Load(); writes > changes/2 {
-		s.t.Errorf("%d changes made %d writes to the hub", changes, writes)
+		t.Errorf("%d changes made %d writes to the hub", changes, writes)
 	}
 	if reads := count.Load(); reads > changes/2 {
-		s.t.Errorf("%d changes made %d reads", changes, reads)
+		t.Errorf("%d changes made %d reads", changes, reads)
 	}
 }
 
@@ -242,7 +215,9 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
 
-func testFeedbackMissing(s *scene) {
+func TestAFieldThatIsNotThereOrTooBigSaysSo(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	options := seldom()
 	options.part.Feedback = feedback.ValueOptions{RawJSON: true}
 	s.start(options)
@@ -254,7 +229,9 @@ func testFeedbackMissing(s *scene) {
 	s.sums("w", "StatusFeedbackSynced", "False StatusFeedbackSyncFailed: Not all fields were read; see status.resourceStatus: manifest 0 ConfigMap")
 }
 
-func testFeedbackGone(s *scene) {
+func TestAnObjectThatGoesTakesItsFieldsAlong(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(seldom())
 	work := withStrategy(s.work("w", s.configMap("c", "1")), "*", workv1.UpdateStrategyTypeCreateOnly)
 	work.Spec.ManifestConfigs[0].FeedbackRules = paths("key", ".data.key", "uid", ".metadata.uid")
@@ -262,10 +239,10 @@ func testFeedbackGone(s *scene) {
 	s.reports("w", 0, `key={"string":"1"}`)
 	old, _, err := s.value("c")
 	if err != nil {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
-	if err := s.client.Delete(s.t.Context(), old); err != nil {
-		s.t.Fatal(err)
+	if err := s.client.Delete(t.Context(), old); err != nil {
+		t.Fatal(err)
 	}
 	s.shows("w", "the UID is that of the new object", "another", func(w *workv1.ManifestWork) string {
 		if got := values(w, 0); got == "" || strings.Contains(got, string(old.UID)) {
@@ -275,7 +252,9 @@ func testFeedbackGone(s *scene) {
 	})
 }
 
-func testRules(s *scene) {
+func TestARuleMakesAConditionAndTakesItAway(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(seldom())
 	s.create(asks(s.work("w", s.triple("d")), deploymentKind, workv1.ManifestConfigOption{ConditionRules: []workv1.ConditionRule{
 		celRule("Ready", `object.?status.readyReplicas.orValue(0) == object.spec.replicas`),
@@ -291,16 +270,18 @@ func testRules(s *scene) {
 	work = s.condition("w", "Ready", metav1.ConditionTrue)
 	c := meta.FindStatusCondition(work.Status.ResourceStatus.Manifests[0].Conditions, "Ready")
 	if c == nil || c.ObservedGeneration != work.Generation || !c.LastTransitionTime.Equal(&since) {
-		s.t.Errorf("the condition is %+v; want generation %d, since %s", c, work.Generation, since)
+		t.Errorf("the condition is %+v; want generation %d, since %s", c, work.Generation, since)
 	}
 	s.change("w", func(w *workv1.ManifestWork) { w.Spec.ManifestConfigs = nil })
 	work = s.sums("w", "Ready", "none")
 	if got := message(work, 0, "Ready"); got != "" {
-		s.t.Errorf("the object still has %s", got)
+		t.Errorf("the object still has %s", got)
 	}
 }
 
-func testRulesBroken(s *scene) {
+func TestARuleThatFailsSaysWhy(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(seldom())
 	s.create(asks(s.work("w", s.triple("d")), deploymentKind, workv1.ManifestConfigOption{ConditionRules: []workv1.ConditionRule{
 		celRule("Fails", `object.spec.nothing == 1`), celRule("Invalid", `object.`), celRule("Applied", `true`),
@@ -311,7 +292,9 @@ func testRulesBroken(s *scene) {
 	s.sums("w", "Fails", "ConditionRulesAggregated")
 }
 
-func testRulesAggregated(s *scene) {
+func TestConditionsOfAllObjectsAreSummedUp(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(seldom())
 	s.create(asks(s.work("w", s.triple("one"), s.triple("two"), s.configMap("c", "1")), deploymentKind, workv1.ManifestConfigOption{
 		ConditionRules: []workv1.ConditionRule{
@@ -324,7 +307,7 @@ func testRulesAggregated(s *scene) {
 	work := s.tells("w", 1, "Progressing", "True")
 	s.sums("w", "Progressing", "two")
 	if got := message(work, 2, "Progressing"); got != "" {
-		s.t.Errorf("the object without a rule has %s", got)
+		t.Errorf("the object without a rule has %s", got)
 	}
 	s.sums("w", "Ready", "False")
 	s.status(deploymentKind, "two", `{"replicas":3,"readyReplicas":3}`)
@@ -347,7 +330,9 @@ func (s *scene) completeWork() *workv1.ManifestWork {
 	})
 }
 
-func testComplete(s *scene) {
+func TestACompleteObjectIsNotAppliedAgain(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	first := s.start(seldom())
 	s.create(s.completeWork())
 	s.sums("w", "Complete", "False")
@@ -364,8 +349,8 @@ func testComplete(s *scene) {
 		cm := s.has("c", map[bool]string{false: "1", true: "changed"}[restart])
 		cm.Data["key"] = "changed"
 		cm.Annotations = map[string]string{"restart": fmt.Sprint(restart)}
-		if err := s.client.Update(s.t.Context(), cm); err != nil {
-			s.t.Fatal(err)
+		if err := s.client.Update(t.Context(), cm); err != nil {
+			t.Fatal(err)
 		}
 		s.create(s.work("other", s.configMap("x", "1"))) // a sign that the agent is at work
 		s.condition("other", "Applied", metav1.ConditionTrue)
@@ -382,7 +367,9 @@ func testComplete(s *scene) {
 	s.nothingLeft()
 }
 
-func testCompleteGone(s *scene) {
+func TestACompleteObjectThatIsGoneStaysSo(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(seldom())
 	s.create(s.completeWork())
 	s.eventually("the job is there", func() error { _, err := s.live(jobKind, "j"); return err })
@@ -392,69 +379,71 @@ func testCompleteGone(s *scene) {
 	reported := values(s.tells("w", 0, "Complete", "True"), 0)
 	job, err := s.live(jobKind, "j")
 	if err != nil {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
-	if err := s.client.Delete(s.t.Context(), job, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
-		s.t.Fatal(err)
+	if err := s.client.Delete(t.Context(), job, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+		t.Fatal(err)
 	}
 	work := s.condition("w", "Available", metav1.ConditionFalse)
 	s.contains(message(work, 0, "Available"), "False ResourceNotAvailable")
 	s.contains(message(work, 0, "Complete"), "True ConditionRuleEvaluated")
 	s.contains(message(work, 0, "Applied"), "True")
 	if got := values(work, 0); got != reported || got == "" {
-		s.t.Errorf("fields are %q, want %q", got, reported)
+		t.Errorf("fields are %q, want %q", got, reported)
 	}
 	<-time.After(300 * time.Millisecond)
 	if _, err := s.live(jobKind, "j"); client.IgnoreNotFound(err) != nil || err == nil {
-		s.t.Errorf("the job is there again (%v)", err)
+		t.Errorf("the job is there again (%v)", err)
 	}
 	s.delete("w")
 	s.gone("w")
 	s.nothingLeft()
 }
 
-func (s *scene) readOnly(scrape workv1.FeedbackScrapeType) {
-	s.create(asks(s.work("w", s.configMap("r", "1")), "ConfigMap", workv1.ManifestConfigOption{
-		FeedbackRules: paths("key", ".data.key"), FeedbackScrapeType: scrape,
-		ConditionRules: []workv1.ConditionRule{celRule("Theirs", `object.data.key == "theirs"`)},
-		UpdateStrategy: &workv1.UpdateStrategy{Type: workv1.UpdateStrategyTypeReadOnly},
-	}))
-	s.condition("w", "Available", metav1.ConditionFalse)
-	work := s.condition("w", "StatusFeedbackSynced", metav1.ConditionFalse)
-	s.contains(message(work, 0, "StatusFeedbackSynced"), "does not exist")
-	s.contains(message(work, 0, "Theirs"), "Unknown")
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.ns(), Name: "r"}, Data: map[string]string{"key": "theirs"}}
-	s.create(cm)
-	s.reports("w", 0, `key={"string":"theirs"}`)
-	s.condition("w", "Available", metav1.ConditionTrue)
-	s.condition("w", "Theirs", metav1.ConditionTrue)
-	cm.Data["key"] = "changed"
-	if err := s.client.Update(s.t.Context(), cm); err != nil {
-		s.t.Fatal(err)
+func TestAnObjectThatIsOnlyReadIsReported(t *testing.T) {
+	t.Parallel()
+	for how, options := range map[string]agentOptions{
+		"watched":                             seldom(),
+		"polled because no watch is possible": {part: PartOptions{StatusSyncInterval: 100 * time.Millisecond, MaxFeedbackWatch: -1}},
+	} {
+		t.Run(how, func(t *testing.T) {
+			s := takeScene(t)
+			s.start(options)
+			s.create(asks(s.work("w", s.configMap("r", "1")), "ConfigMap", workv1.ManifestConfigOption{
+				FeedbackRules: paths("key", ".data.key"), FeedbackScrapeType: workv1.FeedbackScrapeTypeWatch,
+				ConditionRules: []workv1.ConditionRule{celRule("Theirs", `object.data.key == "theirs"`)},
+				UpdateStrategy: &workv1.UpdateStrategy{Type: workv1.UpdateStrategyTypeReadOnly},
+			}))
+			s.condition("w", "Available", metav1.ConditionFalse)
+			work := s.condition("w", "StatusFeedbackSynced", metav1.ConditionFalse)
+			s.contains(message(work, 0, "StatusFeedbackSynced"), "does not exist")
+			s.contains(message(work, 0, "Theirs"), "Unknown")
+			cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.ns(), Name: "r"}, Data: map[string]string{"key": "theirs"}}
+			s.create(cm)
+			s.reports("w", 0, `key={"string":"theirs"}`)
+			s.condition("w", "Available", metav1.ConditionTrue)
+			s.condition("w", "Theirs", metav1.ConditionTrue)
+			cm.Data["key"] = "changed"
+			if err := s.client.Update(t.Context(), cm); err != nil {
+				t.Fatal(err)
+			}
+			s.reports("w", 0, `key={"string":"changed"}`)
+			if err := s.client.Delete(t.Context(), cm); err != nil {
+				t.Fatal(err)
+			}
+			work = s.condition("w", "Available", metav1.ConditionFalse)
+			if got := values(work, 0); got != "" {
+				t.Errorf("fields of what is gone are %s", got)
+			}
+			s.delete("w")
+			s.gone("w")
+		})
 	}
-	s.reports("w", 0, `key={"string":"changed"}`)
-	if err := s.client.Delete(s.t.Context(), cm); err != nil {
-		s.t.Fatal(err)
-	}
-	work = s.condition("w", "Available", metav1.ConditionFalse)
-	if got := values(work, 0); got != "" {
-		s.t.Errorf("fields of what is gone are %s", got)
-	}
-	s.delete("w")
-	s.gone("w")
 }
 
-func testReadOnlyPolled(s *scene) {
-	s.start(agentOptions{part: PartOptions{StatusSyncInterval: 100 * time.Millisecond, MaxFeedbackWatch: -1}})
-	s.readOnly(workv1.FeedbackScrapeTypeWatch) // which is not possible, so polled
-}
-
-func testReadOnlyWatched(s *scene) {
-	s.start(seldom())
-	s.readOnly(workv1.FeedbackScrapeTypeWatch)
-}
-
-func testHealth(s *scene) {
+func TestHealthIsReportedWhereItIsAskedFor(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(seldom())
 	work := s.work("w", s.triple("d"), s.configMap("c", "1"))
 	work.Annotations = map[string]string{workv1.AnnotationReportHealth: "true"}
@@ -474,11 +463,13 @@ func testHealth(s *scene) {
 	s.sums("w", "Progressing", "none")
 	got := s.sums("w", "Degraded", "none")
 	if text := message(got, 0, "Progressing") + message(got, 1, "Degraded"); text != "" {
-		s.t.Errorf("objects still have %s", text)
+		t.Errorf("objects still have %s", text)
 	}
 }
 
-func testHealthAndRule(s *scene) {
+func TestARuleGoesBeforeHealth(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	options := seldom()
 	options.part.Health = true
 	s.start(options)
@@ -504,7 +495,9 @@ func breakable(path string, fail *atomic.Int64) func(http.RoundTripper) http.Rou
 	}
 }
 
-func testFeedbackFails(s *scene) {
+func TestAServerThatFailsForAWhileLosesNoField(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	var fail atomic.Int64
 	options := seldom()
 	options.wrap = breakable("/deployments/d", &fail)
@@ -522,14 +515,16 @@ func testFeedbackFails(s *scene) {
 	before := fail.Load()
 	<-time.After(500 * time.Millisecond)
 	if reads := before - fail.Load(); reads > 5 {
-		s.t.Errorf("%d reads in half a second", reads)
+		t.Errorf("%d reads in half a second", reads)
 	}
 	fail.Store(0)
 	s.status(deploymentKind, "d", `{"replicas":4}`)
 	s.reports("w", 0, `Replicas={"integer":4}`)
 }
 
-func testFeedbackForbidden(s *scene) {
+func TestAFieldThatMayNotBeReadSaysWhatToAllow(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	options := seldom()
 	options.spoke, _ = s.user(records, configMaps("list", "watch", "create", "patch", "delete"))
 	s.start(options)
@@ -545,7 +540,9 @@ func testFeedbackForbidden(s *scene) {
 	s.nothingLeft()
 }
 
-func testRestart(s *scene) {
+func TestARestartReportsTheSameWithoutAWrite(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	first := s.start(seldom())
 	s.create(asks(s.work("w", s.triple("d")), deploymentKind, workv1.ManifestConfigOption{
 		FeedbackRules: wellKnown(), ConditionRules: []workv1.ConditionRule{celRule("Ready", "object.?status.replicas.orValue(0) == 1")},
@@ -561,16 +558,18 @@ func testRestart(s *scene) {
 	<-time.After(300 * time.Millisecond)
 	after, err := s.get("w")
 	if err != nil {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
 	if after.ResourceVersion != before.ResourceVersion {
-		s.t.Errorf("the work was written:\n%+v\n%+v", before.Status, after.Status)
+		t.Errorf("the work was written:\n%+v\n%+v", before.Status, after.Status)
 	}
 	s.status(deploymentKind, "d", `{"replicas":2}`)
 	s.reports("w", 0, `Replicas={"integer":2}`)
 }
 
-func testOtherConditions(s *scene) {
+func TestConditionsThatOthersSetOnAnObjectStay(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(seldom())
 	s.create(asks(s.work("w", s.triple("d")), deploymentKind, workv1.ManifestConfigOption{FeedbackRules: wellKnown()}))
 	s.condition("w", "Applied", metav1.ConditionTrue)
@@ -583,7 +582,7 @@ func testOtherConditions(s *scene) {
 		work.Status.Conditions = append(work.Status.Conditions, theirs)
 		m := &work.Status.ResourceStatus.Manifests[0]
 		m.Conditions = append(m.Conditions, theirs)
-		return s.client.Status().Update(s.t.Context(), work)
+		return s.client.Status().Update(t.Context(), work)
 	})
 	s.status(deploymentKind, "d", `{"replicas":2}`)
 	work := s.reports("w", 0, `Replicas={"integer":2}`)
@@ -591,7 +590,9 @@ func testOtherConditions(s *scene) {
 	s.sums("w", "example.com/Checked", "True Theirs")
 }
 
-func testExecutorReads(s *scene) {
+func TestAnObjectWithAnExecutorThatIsRefusedIsNotRead(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(seldom())
 	s.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.ns(), Name: "r"}, Data: map[string]string{"key": "private"}})
 	work := asks(s.work("w", s.configMap("r", "1")), "ConfigMap", workv1.ManifestConfigOption{
@@ -601,7 +602,7 @@ func testExecutorReads(s *scene) {
 	s.condition("w", "Applied", metav1.ConditionFalse)
 	work = s.condition("w", "StatusFeedbackSynced", metav1.ConditionFalse)
 	if got := values(work, 0); got != "" {
-		s.t.Errorf("fields are %s", got)
+		t.Errorf("fields are %s", got)
 	}
 	s.contains(message(work, 0, "StatusFeedbackSynced"), "get", "configmaps")
 	s.allowHere("", "configmaps", "get")

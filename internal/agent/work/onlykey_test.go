@@ -19,21 +19,8 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 )
 
-// TestOnlyKeyIsLeftToTheCluster leaves the only key of a map to the cluster. The map is applied
-// without anything in it then, and looks like one value from there on.
-func TestOnlyKeyIsLeftToTheCluster(t *testing.T) {
-	t.Parallel()
-	l := newLab(t)
-	for name, test := range map[string]func(*scene){
-		"ignored in a config map":               testOnlyKeyOfConfigMap,
-		"ignored in an object that is replaced": testOnlyKeyReplaced,
-		"ignored in a custom resource":          testOnlyKeyOfResource,
-		"retained in a custom resource":         testOnlyKeyRetained,
-		"not ignored in one value":              testOnlyKeyOfOneValue,
-	} {
-		t.Run(name, func(t *testing.T) { test(l.scene(t, "k-"+strings.ReplaceAll(name, " ", "-"))) })
-	}
-}
+// These tests leave the only key of a map to the cluster. The map is applied without anything in it then, and
+// looks like one value from there on.
 
 // ignoringOf has a work ignore a field of the objects of a resource.
 func ignoringOf(work *workv1.ManifestWork, group, resource, pointer string) *workv1.ManifestWork {
@@ -45,7 +32,9 @@ func ignoringOf(work *workv1.ManifestWork, group, resource, pointer string) *wor
 	return work
 }
 
-func testOnlyKeyOfConfigMap(s *scene) {
+func TestOnlyKeyIgnoredInAConfigMapIsTheClusters(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	manifest := func(change, more string) string {
 		return fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":%q,"labels":{"change":%q}},"data":{"key":%q%s}}`, s.ns(), change, change, more)
@@ -71,8 +60,10 @@ func testOnlyKeyOfConfigMap(s *scene) {
 	}
 }
 
-// testOnlyKeyReplaced has an object of which a key is ignored list a port twice.
-func testOnlyKeyReplaced(s *scene) {
+// TestOnlyKeyIgnoredInAnObjectThatIsReplacedIsTheClusters has an object of which a key is ignored list a port twice.
+func TestOnlyKeyIgnoredInAnObjectThatIsReplacedIsTheClusters(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	manifest := func(change, container string) string {
 		return strings.Replace(s.pods("", container+variable(change)), `"metadata":{"labels":{"app":"web"}}`, `"metadata":{"labels":{"app":"web"},"annotations":{"a":"`+change+`"}}`, 1)
@@ -116,7 +107,9 @@ func (s *scene) limited(kind string) (object func(spec string) string, holding f
 	}
 }
 
-func testOnlyKeyOfResource(s *scene) {
+func TestOnlyKeyIgnoredInACustomResourceIsTheClusters(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	object, holding := s.limited("Ignoring")
 	s.create(ignoringOf(s.work("w", object(`"size":0,"limits":{"cpu":"0"}`)), "ignoring.example.net", "ignorings", "/spec/limits/cpu"))
@@ -129,9 +122,11 @@ func testOnlyKeyOfResource(s *scene) {
 	}
 }
 
-// testOnlyKeyRetained leaves to the cluster what a customization says. It is not ours, even if
+// TestOnlyKeyRetainedInACustomResourceIsTheClusters leaves to the cluster what a customization says. It is not ours, even if
 // the manifest changes more than once.
-func testOnlyKeyRetained(s *scene) {
+func TestOnlyKeyRetainedInACustomResourceIsTheClusters(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.customizes("only-key", "retaining.example.net/v1", "Retaining", scripts{
 		retention: "function Retain(desired, observed)\n  desired.spec.limits = observed.spec.limits\n  return desired\nend",
 	})
@@ -153,8 +148,10 @@ func testOnlyKeyRetained(s *scene) {
 	}
 }
 
-// testOnlyKeyOfOneValue says that a part of one value cannot be ignored, and takes nothing away.
-func testOnlyKeyOfOneValue(s *scene) {
+// TestOnlyKeyOfOneValueCannotBeIgnored says that a part of one value cannot be ignored, and takes nothing away.
+func TestOnlyKeyOfOneValueCannotBeIgnored(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	object, holding := s.limited("Picking")
 	s.create(ignoringOf(s.work("w", object(`"size":0,"pick":{"a":"0"}`)), "picking.example.net", "pickings", "/spec/pick/a"))

@@ -21,22 +21,6 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 )
 
-func TestOrdering(t *testing.T) {
-	t.Parallel()
-	l := newLab(t)
-	for name, test := range map[string]func(*scene){
-		"what the work itself brings is waited for without a word": testQuietOrder,
-		"an object waits for its namespace":                        testLateNamespace,
-		"an object comes again after its namespace was deleted":    testNamespaceGoes,
-		"objects come again when a definition is replaced":         testDefinitionReplaced,
-	} {
-		t.Run(name, func(t *testing.T) {
-			cluster := strings.ReplaceAll("o "+name, " ", "-")
-			test(l.scene(t, strings.Trim(cluster[:min(len(cluster), 40)], "-")))
-		})
-	}
-}
-
 // statusWrites counts the reports on works.
 type statusWrites struct {
 	http.RoundTripper
@@ -50,7 +34,9 @@ func (w *statusWrites) RoundTrip(request *http.Request) (*http.Response, error) 
 	return w.RoundTripper.RoundTrip(request)
 }
 
-func testQuietOrder(s *scene) {
+func TestWhatTheWorkItselfBringsIsWaitedForWithoutAWord(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	var reports atomic.Int64
 	s.start(agentOptions{wrap: func(rt http.RoundTripper) http.RoundTripper { return &statusWrites{RoundTripper: rt, count: &reports} }})
 	in := func(namespace string, raw string) string {
@@ -65,11 +51,13 @@ func testQuietOrder(s *scene) {
 	s.condition("w", "Applied", metav1.ConditionTrue)
 	s.condition("w", "Available", metav1.ConditionTrue)
 	if n := reports.Load(); n != 1 {
-		s.t.Errorf("there were %d reports, want only that all is applied", n)
+		t.Errorf("there were %d reports, want only that all is applied", n)
 	}
 }
 
-func testLateNamespace(s *scene) {
+func TestAnObjectWaitsForItsNamespace(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	namespace := s.cluster + "-late"
 	s.create(s.work("w", strings.ReplaceAll(s.configMap("a", "1"), s.ns(), namespace), s.configMap("b", "1")))
@@ -81,54 +69,58 @@ func testLateNamespace(s *scene) {
 	s.condition("w", "Applied", metav1.ConditionTrue)
 }
 
-func testNamespaceGoes(s *scene) {
+func TestAnObjectComesAgainAfterItsNamespaceWasDeleted(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.cluster + "-goes"}}
 	s.create(namespace)
 	s.create(s.work("w", strings.ReplaceAll(s.configMap("a", "1"), s.ns(), namespace.Name)))
 	s.condition("w", "Applied", metav1.ConditionTrue)
-	if err := s.client.Delete(s.t.Context(), namespace); err != nil {
-		s.t.Fatal(err)
+	if err := s.client.Delete(t.Context(), namespace); err != nil {
+		t.Fatal(err)
 	}
-	if err := s.client.DeleteAllOf(s.t.Context(), &corev1.ConfigMap{}, client.InNamespace(namespace.Name)); err != nil {
-		s.t.Fatal(err)
+	if err := s.client.DeleteAllOf(t.Context(), &corev1.ConfigMap{}, client.InNamespace(namespace.Name)); err != nil {
+		t.Fatal(err)
 	}
 	work := s.condition("w", "Applied", metav1.ConditionFalse)
 	s.contains(message(work, 0, "Applied"), fmt.Sprintf("Namespace %q is being deleted", namespace.Name))
-	if err := s.client.Get(s.t.Context(), client.ObjectKeyFromObject(namespace), namespace); err != nil {
-		s.t.Fatal(err)
+	if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(namespace), namespace); err != nil {
+		t.Fatal(err)
 	}
 	namespace.Spec.Finalizers = nil // what the controller of namespaces does when all is gone
-	if err := s.client.SubResource("finalize").Update(s.t.Context(), namespace); err != nil {
-		s.t.Fatal(err)
+	if err := s.client.SubResource("finalize").Update(t.Context(), namespace); err != nil {
+		t.Fatal(err)
 	}
 	s.eventually("the namespace is made again", func() error {
-		return s.client.Create(s.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace.Name}})
+		return s.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace.Name}})
 	})
 	s.condition("w", "Applied", metav1.ConditionTrue)
 }
 
-func testDefinitionReplaced(s *scene) {
+func TestObjectsComeAgainWhenADefinitionIsReplaced(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	definition := &unstructured.Unstructured{}
 	if err := json.Unmarshal(fmt.Appendf(nil, widgets, "sprocket", "Sprocket"), &definition.Object); err != nil {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
 	s.create(definition.DeepCopy())
 	s.create(s.work("w", fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":"Sprocket","metadata":{"name":"w","namespace":%q},"spec":{"size":3}}`, s.ns())))
 	s.condition("w", "Applied", metav1.ConditionTrue)
 	sprocket := unstructuredOf(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Sprocket"}, s.ns(), "w")
 	for i := range 2 {
-		if err := s.client.Get(s.t.Context(), client.ObjectKeyFromObject(sprocket), sprocket); err != nil {
-			s.t.Fatal(i, err)
+		if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(sprocket), sprocket); err != nil {
+			t.Fatal(i, err)
 		}
 		before := sprocket.GetUID()
-		if err := s.client.Delete(s.t.Context(), definition.DeepCopy()); err != nil {
-			s.t.Fatal(i, err)
+		if err := s.client.Delete(t.Context(), definition.DeepCopy()); err != nil {
+			t.Fatal(i, err)
 		}
-		s.eventually("the definition is made again", func() error { return s.client.Create(s.t.Context(), definition.DeepCopy()) })
+		s.eventually("the definition is made again", func() error { return s.client.Create(t.Context(), definition.DeepCopy()) })
 		s.eventually("the object is another one", func() error {
-			err := s.client.Get(s.t.Context(), client.ObjectKeyFromObject(sprocket), sprocket)
+			err := s.client.Get(t.Context(), client.ObjectKeyFromObject(sprocket), sprocket)
 			if err == nil && sprocket.GetUID() == before {
 				err = errors.New("it is the same")
 			}

@@ -20,7 +20,7 @@ import (
 // queue is that of all clusters, and what a cluster has no worker for is kept.
 func TestOwnersThatNobodyKnowsAreNotQueued(t *testing.T) {
 	t.Parallel()
-	s := newLab(t).scene(t, "inventive")
+	s := takeScene(t)
 	agent := s.start(agentOptions{})
 	s.create(s.work("w", s.configMap("a", "1")))
 	s.condition("w", workv1.ManifestWorkConditionApplied, metav1.ConditionTrue)

@@ -6,6 +6,7 @@ package work
 import (
 	"errors"
 	"fmt"
+	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,7 +16,9 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 )
 
-func testOrphan(s *scene) {
+func TestOrphansStay(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	work := s.work("w", s.configMap("a", "1"))
 	work.Spec.DeleteOption = &workv1.DeleteOption{PropagationPolicy: workv1.DeletePropagationPolicyOrphan}
@@ -25,12 +28,14 @@ func testOrphan(s *scene) {
 	s.gone("w")
 	cm := s.has("a", "1")
 	if len(cm.OwnerReferences) != 0 || cm.Labels[workv1.LabelManaged] != "" {
-		s.t.Errorf("owners are %v, labels %v", cm.OwnerReferences, cm.Labels)
+		t.Errorf("owners are %v, labels %v", cm.OwnerReferences, cm.Labels)
 	}
 	s.nothingLeft()
 }
 
-func testSelectivelyOrphan(s *scene) {
+func TestOrphansStayIfARuleNamesThem(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	work := s.work("w", s.configMap("keep-1", "1"), s.configMap("drop-1", "1"))
 	work.Spec.DeleteOption = &workv1.DeleteOption{
@@ -57,7 +62,9 @@ func withStrategy(work *workv1.ManifestWork, name string, strategy workv1.Update
 	return work
 }
 
-func testCreateOnly(s *scene) {
+func TestAnObjectThatIsCreatedOnlyIsNotChanged(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	s.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.ns(), Name: "old"}, Data: map[string]string{"key": "theirs"}})
 	s.create(withStrategy(s.work("w", s.configMap("new", "1"), s.configMap("old", "1")), "*", workv1.UpdateStrategyTypeCreateOnly))
@@ -65,7 +72,7 @@ func testCreateOnly(s *scene) {
 	s.contains(message(work, 0, "StatusFeedbackSynced"), "False StatusFeedbackSyncFailed", "ConfigMap")
 	s.has("new", "1")
 	if cm := s.has("old", "theirs"); len(cm.OwnerReferences) != 1 {
-		s.t.Errorf("owners are %v", cm.OwnerReferences)
+		t.Errorf("owners are %v", cm.OwnerReferences)
 	}
 	s.change("w", func(w *workv1.ManifestWork) { setManifests(w, s.configMap("new", "2"), s.configMap("old", "2")) })
 	s.condition("w", "Applied", metav1.ConditionTrue)
@@ -76,7 +83,9 @@ func testCreateOnly(s *scene) {
 	s.nothingLeft()
 }
 
-func testReadOnly(s *scene) {
+func TestAnObjectThatIsReadOnlyIsNotWritten(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{part: PartOptions{StatusSyncInterval: 50 * time.Millisecond}})
 	s.create(withStrategy(s.work("w", s.configMap("r", "1")), "r", workv1.UpdateStrategyTypeReadOnly))
 	s.condition("w", "Applied", metav1.ConditionTrue)
@@ -86,25 +95,27 @@ func testReadOnly(s *scene) {
 	s.delete("w")
 	s.gone("w")
 	if cm := s.has("r", "theirs"); len(cm.OwnerReferences) != 0 {
-		s.t.Errorf("owners are %v", cm.OwnerReferences)
+		t.Errorf("owners are %v", cm.OwnerReferences)
 	}
 }
 
-func testRecordDeleted(s *scene) {
+func TestADeletedRecordIsMadeAgainAndItsObjectsStay(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	s.create(s.work("w", s.configMap("a", "1")))
 	s.condition("w", "Applied", metav1.ConditionTrue)
 	cm := s.has("a", "1")
 	record := &workv1.AppliedManifestWork{ObjectMeta: metav1.ObjectMeta{Name: cm.OwnerReferences[0].Name}}
-	if err := s.client.Delete(s.t.Context(), record); err != nil {
-		s.t.Fatal(err)
+	if err := s.client.Delete(t.Context(), record); err != nil {
+		t.Fatal(err)
 	}
 	s.eventually("the object has another owner", func() error {
 		again, _, err := s.value("a")
 		switch {
 		case err != nil:
 		case again.UID != cm.UID:
-			s.t.Fatal("it is another object")
+			t.Fatal("it is another object")
 		case len(again.OwnerReferences) != 1 || again.OwnerReferences[0].UID == cm.OwnerReferences[0].UID || again.OwnerReferences[0].Name != cm.OwnerReferences[0].Name:
 			err = fmt.Errorf("owners are %v", again.OwnerReferences)
 		}
@@ -115,7 +126,9 @@ func testRecordDeleted(s *scene) {
 	s.nothingLeft()
 }
 
-func testLateKind(s *scene) {
+func TestAKindThatComesLaterIsAppliedThen(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	s.create(s.work("late", s.configMap("a", "1"),
 		fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":"Gadget","metadata":{"name":"g","namespace":%q},"spec":{"size":3}}`, s.ns())))
@@ -133,7 +146,9 @@ func testLateKind(s *scene) {
 	s.nothingLeft()
 }
 
-func testDeletedMeanwhile(s *scene) {
+func TestAWorkThatWasDeletedWhileNoAgentRanIsCleanedUp(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	first := s.start(agentOptions{})
 	s.create(s.work("w", s.configMap("a", "1"), s.configMap("b", "1")))
 	s.create(s.work("v", s.configMap("c", "1"), s.configMap("d", "1")))
@@ -153,7 +168,9 @@ func testDeletedMeanwhile(s *scene) {
 	s.nothingLeft()
 }
 
-func testEviction(s *scene) {
+func TestObjectsOfAWorkThatVanishedGoAfterTheGracePeriod(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	first := s.start(agentOptions{})
 	s.create(s.work("w", s.configMap("a", "1")))
 	s.create(s.work("v", s.configMap("b", "1")))
@@ -184,14 +201,16 @@ func testEviction(s *scene) {
 	s.nothingLeft()
 }
 
-func testAdoption(s *scene) {
+func TestObjectsThatAnotherAgentLeftBecomeOurs(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	first := s.start(agentOptions{})
 	s.create(s.work("w", s.configMap("a", "1"), s.configMap("b", "1")))
 	s.condition("w", "Applied", metav1.ConditionTrue)
 	cm := s.has("a", "1")
 	record := &workv1.AppliedManifestWork{}
 	s.eventually("the record lists both", func() error {
-		if err := s.client.Get(s.t.Context(), client.ObjectKey{Name: cm.OwnerReferences[0].Name}, record); err != nil {
+		if err := s.client.Get(t.Context(), client.ObjectKey{Name: cm.OwnerReferences[0].Name}, record); err != nil {
 			return err
 		}
 		if len(record.Status.AppliedResources) != 2 {
@@ -202,14 +221,14 @@ func testAdoption(s *scene) {
 	first.stop()
 	// As OCM's agent leaves it: no annotation, no label.
 	record.Annotations = nil
-	if err := s.client.Update(s.t.Context(), record); err != nil {
-		s.t.Fatal(err)
+	if err := s.client.Update(t.Context(), record); err != nil {
+		t.Fatal(err)
 	}
 	for _, name := range []string{"a", "b"} {
 		cm := s.has(name, "1")
 		cm.Labels = nil
-		if err := s.client.Update(s.t.Context(), cm); err != nil {
-			s.t.Fatal(err)
+		if err := s.client.Update(t.Context(), cm); err != nil {
+			t.Fatal(err)
 		}
 	}
 	s.change("w", func(w *workv1.ManifestWork) { setManifests(w, s.configMap("b", "1")) })

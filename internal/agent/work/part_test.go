@@ -28,47 +28,9 @@ const widgets = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceD
 "spec":{"group":"example.com","scope":"Namespaced","names":{"plural":"%[1]ss","singular":"%[1]s","kind":"%[2]s"},
 "versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{"size":{"type":"integer"}}}}}}}]}}`
 
-// TestWorks runs agents against one API server that is hub and member.
-func TestWorks(t *testing.T) {
+func TestObjectsAreAppliedAndBothConditionsSaySo(t *testing.T) {
 	t.Parallel()
-	l := newLab(t)
-	for name, test := range map[string]func(*scene){
-		"objects are applied and both conditions say so":         testApplied,
-		"a definition and its objects arrive from one work":      testDefinition,
-		"what someone changes or deletes is restored":            testDrift,
-		"a manifest that leaves the work leaves the member":      testPrune,
-		"an object of two works stays until the second one goes": testShared,
-		"two works that disagree do not overwrite each other":    testDisagree,
-		"a deletion that waits says for what":                    testForeignFinalizer,
-		"a manifest that is not allowed says what to allow":      testForbidden,
-		"of a hundred quick changes the last one counts":         testManyChanges,
-		"orphans stay":                                              testOrphan,
-		"orphans stay if a rule names them":                         testSelectivelyOrphan,
-		"a suspended work waits until that is lifted":               testSuspended,
-		"an object that is created only is not changed":             testCreateOnly,
-		"an object that is read only is not written":                testReadOnly,
-		"a deleted record is made again and its objects stay":       testRecordDeleted,
-		"a kind that comes later is applied then":                   testLateKind,
-		"a work that was deleted while no agent ran is cleaned up":  testDeletedMeanwhile,
-		"objects of a work that vanished go after the grace period": testEviction,
-		"objects of a work that vanished stay if it says so":        testEvictionOrphans,
-		"what a restored hub forgot stays until that is confirmed":  testRestored,
-		"the record lists all before the hub hears of it":           testListedFirst,
-		"objects that another agent left become ours":               testAdoption,
-	} {
-		t.Run(name, func(t *testing.T) {
-			cluster := "c-" + strings.Map(func(r rune) rune {
-				if r == ' ' {
-					return '-'
-				}
-				return r
-			}, name)
-			test(l.scene(t, strings.Trim(cluster[:min(len(cluster), 40)], "-")))
-		})
-	}
-}
-
-func testApplied(s *scene) {
+	s := takeScene(t)
 	s.start(agentOptions{})
 	s.create(s.work("one",
 		s.configMap("a", "1"),
@@ -78,7 +40,7 @@ func testApplied(s *scene) {
 	s.condition("one", "Applied", metav1.ConditionTrue)
 	work := s.condition("one", "Available", metav1.ConditionTrue)
 	if !slices.Contains(work.Finalizers, workv1.FinalizerManifestWorkCleanup) {
-		s.t.Errorf("finalizers are %v", work.Finalizers)
+		t.Errorf("finalizers are %v", work.Finalizers)
 	}
 	s.contains(message(work, 0, "Applied"), "True AppliedManifestComplete")
 	s.contains(message(work, 1, "Available"), "True ResourceAvailable")
@@ -86,15 +48,15 @@ func testApplied(s *scene) {
 		Ordinal: 1, Group: "", Version: "v1", Kind: "ConfigMap", Resource: "configmaps", Namespace: s.cluster + "-new", Name: "in",
 	}
 	if diff := cmp.Diff(want, work.Status.ResourceStatus.Manifests[1].ResourceMeta); diff != "" {
-		s.t.Errorf("resourceMeta of manifest 1 (-want +got):\n%s", diff)
+		t.Errorf("resourceMeta of manifest 1 (-want +got):\n%s", diff)
 	}
 	cm := s.has("a", "1")
 	if len(cm.OwnerReferences) != 1 || cm.OwnerReferences[0].Kind != "AppliedManifestWork" || cm.OwnerReferences[0].Controller != nil {
-		s.t.Errorf("owners are %+v", cm.OwnerReferences)
+		t.Errorf("owners are %+v", cm.OwnerReferences)
 	}
 	record := &workv1.AppliedManifestWork{}
 	s.eventually("the record lists the objects", func() error {
-		if err := s.client.Get(s.t.Context(), client.ObjectKey{Name: cm.OwnerReferences[0].Name}, record); err != nil {
+		if err := s.client.Get(t.Context(), client.ObjectKey{Name: cm.OwnerReferences[0].Name}, record); err != nil {
 			return err
 		}
 		if len(record.Status.AppliedResources) != 3 {
@@ -103,7 +65,7 @@ func testApplied(s *scene) {
 		return nil
 	})
 	if record.Spec.ManifestWorkName != "one" || !strings.HasSuffix(record.Name, "-one") || len(record.Spec.HubHash) != 64 {
-		s.t.Errorf("the record is %+v", record)
+		t.Errorf("the record is %+v", record)
 	}
 	s.delete("one")
 	s.eventually("the objects go", func() error { // namespaces never end in envtest
@@ -115,7 +77,9 @@ func testApplied(s *scene) {
 	s.condition("one", "Deleting", metav1.ConditionTrue)
 }
 
-func testDefinition(s *scene) {
+func TestADefinitionAndItsObjectsArriveFromOneWork(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	s.create(s.work("widgets",
 		fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w","namespace":%q},"spec":{"size":3}}`, s.ns()),
@@ -126,22 +90,22 @@ func testDefinition(s *scene) {
 	for _, m := range work.Status.ResourceStatus.Manifests {
 		for _, c := range m.Conditions {
 			if c.Status != metav1.ConditionTrue {
-				s.t.Errorf("%+v: %+v", m.ResourceMeta, c)
+				t.Errorf("%+v: %+v", m.ResourceMeta, c)
 			}
 		}
 	}
 	want := workv1.ManifestResourceMeta{Group: "example.com", Version: "v1", Kind: "Widget", Resource: "widgets", Namespace: s.ns(), Name: "w"}
 	if diff := cmp.Diff(want, work.Status.ResourceStatus.Manifests[0].ResourceMeta); diff != "" {
-		s.t.Errorf("meta of the widget (-want +got):\n%s", diff)
+		t.Errorf("meta of the widget (-want +got):\n%s", diff)
 	}
 	kind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
 	widget := unstructuredOf(kind, s.ns(), "w")
 	widget.Object["spec"] = map[string]any{"size": int64(4)}
-	if err := s.client.Patch(s.t.Context(), widget, client.Merge); err != nil {
-		s.t.Fatal(err)
+	if err := s.client.Patch(t.Context(), widget, client.Merge); err != nil {
+		t.Fatal(err)
 	}
 	s.eventually("the widget is mended", func() error {
-		if err := s.client.Get(s.t.Context(), client.ObjectKeyFromObject(widget), widget); err != nil {
+		if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(widget), widget); err != nil {
 			return err
 		}
 		if size := widget.Object["spec"].(map[string]any)["size"]; size != int64(3) {
@@ -154,7 +118,9 @@ func testDefinition(s *scene) {
 	s.nothingLeft()
 }
 
-func testDrift(s *scene) {
+func TestWhatSomeoneChangesOrDeletesIsRestored(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	s.create(s.work("w", s.configMap("a", "1"),
 		fmt.Sprintf(`{"apiVersion":"v1","kind":"Service","metadata":{"name":"svc","namespace":%q,"labels":{"x":"1"}},"spec":{"ports":[{"port":80}]}}`, s.ns())))
@@ -162,26 +128,26 @@ func testDrift(s *scene) {
 	cm := s.has("a", "1")
 	for i := range 3 {
 		cm.Data["key"] = "changed"
-		if err := s.client.Update(s.t.Context(), cm); err != nil {
-			s.t.Fatal(err)
+		if err := s.client.Update(t.Context(), cm); err != nil {
+			t.Fatal(err)
 		}
 		cm = s.has("a", "1")
-		if err := s.client.Delete(s.t.Context(), cm); err != nil {
-			s.t.Fatal(i, err)
+		if err := s.client.Delete(t.Context(), cm); err != nil {
+			t.Fatal(i, err)
 		}
 		cm = s.has("a", "1")
 	}
 	svc := &corev1.Service{}
 	key := client.ObjectKey{Namespace: s.ns(), Name: "svc"}
-	if err := s.client.Get(s.t.Context(), key, svc); err != nil {
-		s.t.Fatal(err)
+	if err := s.client.Get(t.Context(), key, svc); err != nil {
+		t.Fatal(err)
 	}
 	svc.Labels = nil // ours and the manifest's
-	if err := s.client.Update(s.t.Context(), svc); err != nil {
-		s.t.Fatal(err)
+	if err := s.client.Update(t.Context(), svc); err != nil {
+		t.Fatal(err)
 	}
 	s.eventually("the labels are restored", func() error {
-		if err := s.client.Get(s.t.Context(), key, svc); err != nil {
+		if err := s.client.Get(t.Context(), key, svc); err != nil {
 			return err
 		}
 		if svc.Labels["x"] != "1" || svc.Labels[workv1.LabelManaged] != "true" {
@@ -194,7 +160,9 @@ func testDrift(s *scene) {
 	s.nothingLeft()
 }
 
-func testPrune(s *scene) {
+func TestAManifestThatLeavesTheWorkLeavesTheMember(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	s.create(s.work("w", s.configMap("a", "1"), s.configMap("b", "1")))
 	s.condition("w", "Applied", metav1.ConditionTrue)
@@ -210,7 +178,7 @@ func testPrune(s *scene) {
 	s.hasNot("b")
 	s.eventually("the record drops the type", func() error {
 		records := &workv1.AppliedManifestWorkList{}
-		if err := s.client.List(s.t.Context(), records); err != nil {
+		if err := s.client.List(t.Context(), records); err != nil {
 			return err
 		}
 		for i := range records.Items {
@@ -226,19 +194,21 @@ func testPrune(s *scene) {
 	s.nothingLeft()
 }
 
-func testShared(s *scene) {
+func TestAnObjectOfTwoWorksStaysUntilTheSecondOneGoes(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	s.create(s.work("one", s.configMap("a", "1")))
 	s.condition("one", "Applied", metav1.ConditionTrue)
 	s.create(s.work("two", s.configMap("a", "1")))
 	s.condition("two", "Applied", metav1.ConditionTrue)
 	if cm := s.has("a", "1"); len(cm.OwnerReferences) != 2 {
-		s.t.Fatalf("owners are %+v", cm.OwnerReferences)
+		t.Fatalf("owners are %+v", cm.OwnerReferences)
 	}
 	s.delete("one")
 	s.gone("one")
 	if cm := s.has("a", "1"); len(cm.OwnerReferences) != 1 || cm.Labels[workv1.LabelManaged] != "true" {
-		s.t.Fatalf("owners are %+v, labels %v", cm.OwnerReferences, cm.Labels)
+		t.Fatalf("owners are %+v, labels %v", cm.OwnerReferences, cm.Labels)
 	}
 	s.delete("two")
 	s.gone("two")
@@ -246,7 +216,9 @@ func testShared(s *scene) {
 	s.nothingLeft()
 }
 
-func testDisagree(s *scene) {
+func TestTwoWorksThatDisagreeDoNotOverwriteEachOther(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	var count atomic.Int64
 	s.start(agentOptions{wrap: func(rt http.RoundTripper) http.RoundTripper { return &writes{RoundTripper: rt, count: &count} }})
 	s.create(s.work("one", s.configMap("a", "1")))
@@ -258,7 +230,7 @@ func testDisagree(s *scene) {
 	before := count.Load()
 	<-time.After(500 * time.Millisecond)
 	if after := count.Load(); after-before > 2 {
-		s.t.Errorf("%d writes while nothing happened", after-before)
+		t.Errorf("%d writes while nothing happened", after-before)
 	}
 	s.delete("one")
 	s.gone("one")
@@ -269,14 +241,16 @@ func testDisagree(s *scene) {
 	s.nothingLeft()
 }
 
-func testForeignFinalizer(s *scene) {
+func TestADeletionThatWaitsSaysForWhat(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	s.create(s.work("w", s.configMap("a", "1"), s.configMap("b", "1")))
 	s.condition("w", "Applied", metav1.ConditionTrue)
 	cm := s.has("a", "1")
 	cm.Finalizers = []string{"example.com/wait"}
-	if err := s.client.Update(s.t.Context(), cm); err != nil {
-		s.t.Fatal(err)
+	if err := s.client.Update(t.Context(), cm); err != nil {
+		t.Fatal(err)
 	}
 	s.delete("w")
 	s.hasNot("b")
@@ -285,17 +259,19 @@ func testForeignFinalizer(s *scene) {
 	s.contains(c.Reason+" "+c.Message, "WorkDeleting", "configmaps "+s.ns()+"/a", "example.com/wait")
 	cm, _, err := s.value("a")
 	if err != nil {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
 	cm.Finalizers = nil
-	if err := s.client.Update(s.t.Context(), cm); err != nil {
-		s.t.Fatal(err)
+	if err := s.client.Update(t.Context(), cm); err != nil {
+		t.Fatal(err)
 	}
 	s.gone("w")
 	s.nothingLeft()
 }
 
-func testForbidden(s *scene) {
+func TestAManifestThatIsNotAllowedSaysWhatToAllow(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	user, _ := s.user(records,
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "create", "patch", "delete"}})
 	s.start(agentOptions{spoke: user})
@@ -317,7 +293,9 @@ func testForbidden(s *scene) {
 	s.nothingLeft()
 }
 
-func testManyChanges(s *scene) {
+func TestOfAHundredQuickChangesTheLastOneCounts(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	s.create(s.work("w", s.configMap("a", "0")))
 	for i := range 100 {
@@ -328,11 +306,11 @@ func testManyChanges(s *scene) {
 	s.has("a", "100")
 	work := s.condition("w", "Applied", metav1.ConditionTrue)
 	if len(work.Status.ResourceStatus.Manifests) != 2 {
-		s.t.Errorf("status has %d manifests", len(work.Status.ResourceStatus.Manifests))
+		t.Errorf("status has %d manifests", len(work.Status.ResourceStatus.Manifests))
 	}
 	s.eventually("only the last extra is left", func() error {
 		maps := &corev1.ConfigMapList{}
-		if err := s.client.List(s.t.Context(), maps, client.InNamespace(s.ns()), client.HasLabels{workv1.LabelManaged}); err != nil {
+		if err := s.client.List(t.Context(), maps, client.InNamespace(s.ns()), client.HasLabels{workv1.LabelManaged}); err != nil {
 			return err
 		}
 		if len(maps.Items) != 2 {

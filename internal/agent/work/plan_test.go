@@ -34,7 +34,7 @@ func (w *objectWrites) RoundTrip(request *http.Request) (*http.Response, error) 
 func TestAWorkThatChangesWritesWhatChanged(t *testing.T) {
 	t.Parallel()
 	const changes = 5
-	s := newLab(t).scene(t, "writes-what-changed")
+	s := takeScene(t)
 	var writes atomic.Int32
 	s.start(agentOptions{wrap: func(rt http.RoundTripper) http.RoundTripper { return &objectWrites{RoundTripper: rt, count: &writes} }})
 	s.create(s.work("w", s.configMap("a", "0"), s.configMap("b", "0"), s.configMap("c", "0")))
@@ -59,7 +59,7 @@ func TestAWorkThatChangesWritesWhatChanged(t *testing.T) {
 
 func TestAChangeIsMendedAfterThePlanWasForgotten(t *testing.T) {
 	t.Parallel()
-	s := newLab(t).scene(t, "mended-without-plan")
+	s := takeScene(t)
 	s.start(agentOptions{})
 	s.create(s.work("w", s.configMap("a", "0"), s.configMap("b", "0")))
 	s.condition("w", "Applied", metav1.ConditionTrue)

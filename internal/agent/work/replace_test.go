@@ -26,38 +26,8 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 )
 
-// TestReplaced brings manifests to a real API server that it would take from kubectl, and
-// refuses or half does by server-side apply.
-func TestReplaced(t *testing.T) {
-	t.Parallel()
-	l := newLab(t)
-	for name, test := range map[string]func(*scene){
-		"a port that is listed twice":            testPortTwice,
-		"a variable that is listed twice":        testVariableTwice,
-		"twice and then once":                    testTwiceThenOnce,
-		"twice in an object that is there":       testTwiceAdopted,
-		"twice in an object of two works":        testTwiceShared,
-		"twice where conflicts are to be errors": testTwiceWithoutForce,
-		"twice with an executor":                 testTwiceExecutor,
-		"a strategy that excludes a default":     testRecreate,
-		"what excludes what somebody else set":   testRecreateTheirs,
-		"what is ignored stays":                  testRecreateIgnored,
-		"what the manifest loses and stays":      testRecreateConceded,
-		"another source of a volume":             testVolumeSource,
-		"another kind of probe":                  testProbe,
-		"a port of a service that was changed":   testServicePort,
-		"another type of a service":              testServiceType,
-		"what cannot change stays":               testVolumeClaim,
-		"what cannot change and is to":           testSelector,
-		"what cannot change and is not read":     testSelectorUnread,
-		"what cannot change of a job":            testJobTemplate,
-		"twice and not known to the server":      testTwiceUndeclared,
-	} {
-		t.Run(name, func(t *testing.T) {
-			test(l.scene(t, "r-"+strings.ReplaceAll(name[:min(len(name), 40)], " ", "-")))
-		})
-	}
-}
+// The manifests of these tests are some that an API server would take from kubectl, and refuses or half does by
+// server-side apply.
 
 // pods returns the JSON of a Deployment "web" with a spec beside its selector and a
 // container "web" with fields beside its image.
@@ -146,7 +116,9 @@ const (
 	variableTwice = `,"env":[{"name":"A","value":"1"},{"name":"A","value":"2"},{"name":"B","value":"3"}]`
 )
 
-func testPortTwice(s *scene) {
+func TestAPortThatIsListedTwice(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	s.create(s.work("w", s.pods(`"replicas":2,`, portTwice+`,"command":["a"]`)))
 	s.condition("w", "Applied", metav1.ConditionTrue)
@@ -155,7 +127,7 @@ func testPortTwice(s *scene) {
 	})
 	s.settled(object)
 	if object.Labels[workv1.LabelManaged] != "true" || len(object.OwnerReferences) != 1 {
-		s.t.Errorf("it is not the work's: %v %v", object.Labels, object.OwnerReferences)
+		t.Errorf("it is not the work's: %v %v", object.Labels, object.OwnerReferences)
 	}
 	s.still("w", object)
 
@@ -163,14 +135,14 @@ func testPortTwice(s *scene) {
 	object.Annotations = map[string]string{"example.com/theirs": "x"}
 	object.Spec.MinReadySeconds = 7
 	object.Spec.Template.Spec.Containers[0].Ports = object.Spec.Template.Spec.Containers[0].Ports[:1]
-	if err := s.client.Update(s.t.Context(), object, client.FieldOwner("them")); err != nil {
-		s.t.Fatal(err)
+	if err := s.client.Update(t.Context(), object, client.FieldOwner("them")); err != nil {
+		t.Fatal(err)
 	}
 	object = s.web("the second port is back", func(d *appsv1.Deployment) error {
 		return is("ports", ports(d), []string{"http=8080", "metrics=8080"})
 	})
 	if object.Annotations["example.com/theirs"] != "x" || object.Spec.MinReadySeconds != 7 {
-		s.t.Errorf("what somebody else added is gone: %v, minReadySeconds %d", object.Annotations, object.Spec.MinReadySeconds)
+		t.Errorf("what somebody else added is gone: %v, minReadySeconds %d", object.Annotations, object.Spec.MinReadySeconds)
 	}
 
 	s.change("w", func(w *workv1.ManifestWork) {
@@ -183,13 +155,15 @@ func testPortTwice(s *scene) {
 	})
 	s.settled(object)
 	if object.Annotations["example.com/theirs"] != "x" || object.Spec.MinReadySeconds != 7 {
-		s.t.Errorf("what somebody else added is gone: %v, minReadySeconds %d", object.Annotations, object.Spec.MinReadySeconds)
+		t.Errorf("what somebody else added is gone: %v, minReadySeconds %d", object.Annotations, object.Spec.MinReadySeconds)
 	}
 	s.delete("w")
 	s.gone("w")
 }
 
-func testVariableTwice(s *scene) {
+func TestAVariableThatIsListedTwice(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	s.create(s.work("w", s.pods("", portTwice+variableTwice)))
 	s.condition("w", "Applied", metav1.ConditionTrue)
@@ -207,8 +181,10 @@ func testVariableTwice(s *scene) {
 	s.still("w", object)
 }
 
-// testTwiceThenOnce goes from server-side apply to replacing and back.
-func testTwiceThenOnce(s *scene) {
+// TestAPortThatIsListedTwiceAndThenOnce goes from server-side apply to replacing and back.
+func TestAPortThatIsListedTwiceAndThenOnce(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	s.create(s.work("w", s.pods("", `,"args":["a"],"env":[{"name":"A","value":"0"},{"name":"C","value":"0"}]`)))
 	s.condition("w", "Applied", metav1.ConditionTrue)
@@ -227,14 +203,16 @@ func testTwiceThenOnce(s *scene) {
 	s.settled(object)
 }
 
-// testTwiceAdopted has a manifest meet an object that somebody else made.
-func testTwiceAdopted(s *scene) {
+// TestListedTwiceInAnObjectThatIsThere has a manifest meet an object that somebody else made.
+func TestListedTwiceInAnObjectThatIsThere(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	theirs := &appsv1.Deployment{}
 	if err := json.Unmarshal([]byte(s.pods(`"minReadySeconds":3,`, `,"workingDir":"/theirs"`)), theirs); err != nil {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
-	if err := s.client.Create(s.t.Context(), theirs, client.FieldOwner("them")); err != nil {
-		s.t.Fatal(err)
+	if err := s.client.Create(t.Context(), theirs, client.FieldOwner("them")); err != nil {
+		t.Fatal(err)
 	}
 	s.start(agentOptions{})
 	s.create(s.work("w", s.pods("", portTwice)))
@@ -248,13 +226,15 @@ func testTwiceAdopted(s *scene) {
 				is("minReadySeconds", d.Spec.MinReadySeconds, int32(3)), is("workingDir", d.Spec.Template.Spec.Containers[0].WorkingDir, "/theirs"))
 		})
 		if object.UID != theirs.UID {
-			s.t.Error("it is another object")
+			t.Error("it is another object")
 		}
 	}
 }
 
-// testTwiceShared shows that replacing an object does not overrule another work.
-func testTwiceShared(s *scene) {
+// TestListedTwiceInAnObjectOfTwoWorks shows that replacing an object does not overrule another work.
+func TestListedTwiceInAnObjectOfTwoWorks(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	s.create(s.work("first", s.pods(`"replicas":2,`, "")))
 	s.condition("first", "Applied", metav1.ConditionTrue)
@@ -277,7 +257,9 @@ func testTwiceShared(s *scene) {
 	})
 }
 
-func testTwiceWithoutForce(s *scene) {
+func TestListedTwiceWhereConflictsAreToBeErrors(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	work := s.work("w", s.pods("", portTwice))
 	work.Spec.ManifestConfigs = []workv1.ManifestConfigOption{{
@@ -295,16 +277,18 @@ func testTwiceWithoutForce(s *scene) {
 	s.settled(s.web("and changes", func(d *appsv1.Deployment) error { return is("env", variables(d), []string{"A=1", "A=2", "B=3"}) }))
 }
 
-// testTwiceExecutor shows that an object is replaced only for an executor that may update it.
-func testTwiceExecutor(s *scene) {
+// TestListedTwiceWithAnExecutor shows that an object is replaced only for an executor that may update it.
+func TestListedTwiceWithAnExecutor(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.allowHere("apps", "deployments", "get", "create", "patch", "delete")
 	s.start(agentOptions{})
 	s.create(s.as(s.work("w", s.pods("", portTwice))))
 	s.condition("w", "Applied", metav1.ConditionFalse)
 	s.says("w", 0, "Applied", "The executor", "may not update deployments.apps")
-	err := s.client.Get(s.t.Context(), client.ObjectKey{Namespace: s.ns(), Name: "web"}, &appsv1.Deployment{})
+	err := s.client.Get(t.Context(), client.ObjectKey{Namespace: s.ns(), Name: "web"}, &appsv1.Deployment{})
 	if client.IgnoreNotFound(err) != nil || err == nil {
-		s.t.Errorf("the object is there without a right to it: %v", err)
+		t.Errorf("the object is there without a right to it: %v", err)
 	}
 	s.allowEverywhere("-update", rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"update"}})
 	s.condition("w", "Applied", metav1.ConditionTrue)
@@ -312,8 +296,10 @@ func testTwiceExecutor(s *scene) {
 	s.web("it is replaced", func(d *appsv1.Deployment) error { return is("env", variables(d), []string{"A=1", "A=2", "B=3"}) })
 }
 
-// testRecreate has a manifest exclude what the server set by default for the one before.
-func testRecreate(s *scene) {
+// TestReplacedByAStrategyThatExcludesADefault has a manifest exclude what the server set by default for the one before.
+func TestReplacedByAStrategyThatExcludesADefault(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	s.create(s.work("w", s.pods(`"replicas":1,`, "")))
 	s.condition("w", "Applied", metav1.ConditionTrue)
@@ -322,8 +308,8 @@ func testRecreate(s *scene) {
 	})
 	// An autoscaler owns the replicas together with us, and somebody else an annotation.
 	scaled := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 1}}
-	if err := s.client.SubResource("scale").Update(s.t.Context(), object, client.WithSubResourceBody(scaled), client.FieldOwner("hpa")); err != nil {
-		s.t.Fatal(err)
+	if err := s.client.SubResource("scale").Update(t.Context(), object, client.WithSubResourceBody(scaled), client.FieldOwner("hpa")); err != nil {
+		t.Fatal(err)
 	}
 	s.annotate(object, "them")
 	for _, command := range []string{"a", "b"} {
@@ -355,16 +341,18 @@ func (s *scene) annotate(object client.Object, manager string) {
 	}
 }
 
-// testRecreateTheirs shows that a field of another manager goes that the manifest excludes,
+// TestReplacedByWhatExcludesWhatSomebodyElseSet shows that a field of another manager goes that the manifest excludes,
 // and no other one.
-func testRecreateTheirs(s *scene) {
+func TestReplacedByWhatExcludesWhatSomebodyElseSet(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	s.create(s.work("w", s.pods("", "")))
 	s.condition("w", "Applied", metav1.ConditionTrue)
 	object := s.web("it is there", func(*appsv1.Deployment) error { return nil })
 	theirs := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"minReadySeconds":5,"strategy":{"rollingUpdate":{"maxSurge":3}}}}`))
-	if err := s.client.Patch(s.t.Context(), object, theirs, client.FieldOwner("them")); err != nil {
-		s.t.Fatal(err)
+	if err := s.client.Patch(t.Context(), object, theirs, client.FieldOwner("them")); err != nil {
+		t.Fatal(err)
 	}
 	for _, command := range []string{"a", "b"} {
 		s.change("w", func(w *workv1.ManifestWork) {
@@ -378,8 +366,10 @@ func testRecreateTheirs(s *scene) {
 	}
 }
 
-// testRecreateIgnored shows that what ignoreFields name is not reset.
-func testRecreateIgnored(s *scene) {
+// TestReplacedObjectKeepsWhatIsIgnored shows that what ignoreFields name is not reset.
+func TestReplacedObjectKeepsWhatIsIgnored(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	work := s.work("w", s.pods(`"replicas":1,`, ""))
 	strategy := rivals()["force"]
@@ -391,13 +381,13 @@ func testRecreateIgnored(s *scene) {
 	s.condition("w", "Applied", metav1.ConditionTrue)
 	object := s.web("it is there", func(*appsv1.Deployment) error { return nil })
 	scaled := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 5}}
-	if err := s.client.SubResource("scale").Update(s.t.Context(), object, client.WithSubResourceBody(scaled), client.FieldOwner("hpa")); err != nil {
-		s.t.Fatal(err)
+	if err := s.client.SubResource("scale").Update(t.Context(), object, client.WithSubResourceBody(scaled), client.FieldOwner("hpa")); err != nil {
+		t.Fatal(err)
 	}
 	// Even if nobody owns them.
 	forget := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"managedFields":[{}]}}`))
-	if err := s.client.Patch(s.t.Context(), object, forget); err != nil {
-		s.t.Fatal(err)
+	if err := s.client.Patch(t.Context(), object, forget); err != nil {
+		t.Fatal(err)
 	}
 	for _, command := range []string{"a", "b"} {
 		s.change("w", func(w *workv1.ManifestWork) {
@@ -411,9 +401,11 @@ func testRecreateIgnored(s *scene) {
 	}
 }
 
-// testRecreateConceded has manifests lose what nobody owns then and what stays all the same: in
+// TestReplacedObjectKeepsWhatTheManifestLosesAndStays has manifests lose what nobody owns then and what stays all the same: in
 // the change that server-side apply refuses, and before it.
-func testRecreateConceded(s *scene) {
+func TestReplacedObjectKeepsWhatTheManifestLosesAndStays(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	s.create(s.work("w", s.pods(`"replicas":5,`, "")))
 	s.condition("w", "Applied", metav1.ConditionTrue)
@@ -436,8 +428,10 @@ func testRecreateConceded(s *scene) {
 	recreated("after the change")
 }
 
-// testVolumeSource changes a volume whose source the server set by default.
-func testVolumeSource(s *scene) {
+// TestReplacedByAnotherSourceOfAVolume changes a volume whose source the server set by default.
+func TestReplacedByAnotherSourceOfAVolume(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	volume := func(source string) string {
 		return strings.Replace(s.pods("", ""), `"spec":{"containers"`, `"spec":{"volumes":[{"name":"v"`+source+`}],"containers"`, 1)
@@ -457,8 +451,10 @@ func testVolumeSource(s *scene) {
 	}
 }
 
-// testProbe changes a probe, of which the server has set parts by default.
-func testProbe(s *scene) {
+// TestReplacedByAnotherKindOfProbe changes a probe, of which the server has set parts by default.
+func TestReplacedByAnotherKindOfProbe(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	s.create(s.work("w", s.pods("", `,"livenessProbe":{"httpGet":{"port":80}}`)))
 	s.condition("w", "Applied", metav1.ConditionTrue)
@@ -507,9 +503,11 @@ func servicePorts(service *corev1.Service) (ports []string) {
 	return ports
 }
 
-// testServicePort puts ports back that somebody changed in the member: what tells items of a
+// TestReplacedPortOfAServiceThatWasChanged puts ports back that somebody changed in the member: what tells items of a
 // list apart is another one then.
-func testServicePort(s *scene) {
+func TestReplacedPortOfAServiceThatWasChanged(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	for name, ports := range map[string]string{
 		"unnamed": `"type":"NodePort","ports":[{"port":80}]`,
@@ -527,8 +525,8 @@ func testServicePort(s *scene) {
 			before = object.DeepCopy()
 			s.annotate(object, "them")
 			object.Spec.Ports[0].Port = changed
-			if err := s.client.Update(s.t.Context(), object, client.FieldOwner("kubectl-edit")); err != nil {
-				s.t.Fatal(err)
+			if err := s.client.Update(t.Context(), object, client.FieldOwner("kubectl-edit")); err != nil {
+				t.Fatal(err)
 			}
 			object = s.serves(name+" is as before", func(service *corev1.Service) error {
 				return errors.Join(is("ports", servicePorts(service), want), is("annotation", service.Annotations["example.com/theirs"], "x"),
@@ -549,8 +547,10 @@ func testServicePort(s *scene) {
 	}
 }
 
-// testServiceType goes through types of a Service, each of which excludes fields of others.
-func testServiceType(s *scene) {
+// TestReplacedTypeOfAService goes through types of a Service, each of which excludes fields of others.
+func TestReplacedTypeOfAService(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	s.create(s.work("w", s.service(`"ports":[{"port":80}]`)))
 	for _, spec := range []string{
@@ -564,7 +564,7 @@ func testServiceType(s *scene) {
 		s.condition("w", "Applied", metav1.ConditionTrue)
 		want := corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP}
 		if err := json.Unmarshal([]byte("{"+spec+"}"), &want); err != nil {
-			s.t.Fatal(err)
+			t.Fatal(err)
 		}
 		s.settled(s.serves("it is of type "+string(want.Type), func(service *corev1.Service) error {
 			return errors.Join(is("type", service.Spec.Type, want.Type), is("externalName", service.Spec.ExternalName, want.ExternalName), is("ports", len(service.Spec.Ports), len(want.Ports)))
@@ -572,9 +572,11 @@ func testServiceType(s *scene) {
 	}
 }
 
-// testVolumeClaim changes what of a bound PersistentVolumeClaim may change, where the rest of it,
+// TestWhatCannotChangeOfAVolumeClaimStays changes what of a bound PersistentVolumeClaim may change, where the rest of it,
 // which the cluster has set, may not.
-func testVolumeClaim(s *scene) {
+func TestWhatCannotChangeOfAVolumeClaimStays(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	claim := func(size, labels string) string {
 		return fmt.Sprintf(`{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"web","namespace":%q,"labels":{%s}},"spec":{%s"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":%q}}}}`,
@@ -583,12 +585,12 @@ func testVolumeClaim(s *scene) {
 	s.create(s.work("w", claim("1Gi", `"a":"1"`)))
 	s.condition("w", "Applied", metav1.ConditionTrue)
 	object := &corev1.PersistentVolumeClaim{}
-	if err := s.client.Get(s.t.Context(), client.ObjectKey{Namespace: s.ns(), Name: "web"}, object); err != nil {
-		s.t.Fatal(err)
+	if err := s.client.Get(t.Context(), client.ObjectKey{Namespace: s.ns(), Name: "web"}, object); err != nil {
+		t.Fatal(err)
 	}
 	bound := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"volumeName":"pv-1"}}`))
-	if err := s.client.Patch(s.t.Context(), object, bound, client.FieldOwner("kube-controller-manager")); err != nil {
-		s.t.Fatal(err)
+	if err := s.client.Patch(t.Context(), object, bound, client.FieldOwner("kube-controller-manager")); err != nil {
+		t.Fatal(err)
 	}
 	for _, value := range []string{"2", "3"} { // the class, which cannot change, is in the manifest no more
 		s.change("w", func(w *workv1.ManifestWork) {
@@ -596,7 +598,7 @@ func testVolumeClaim(s *scene) {
 		})
 		s.condition("w", "Applied", metav1.ConditionTrue)
 		s.eventually("the label changes, and the rest stays", func() error {
-			if err := s.client.Get(s.t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+			if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
 				return err
 			}
 			return errors.Join(is("a", object.Labels["a"], ""), is("b", object.Labels["b"], value), is("class", object.Spec.StorageClassName, ptr.To("s")),
@@ -606,9 +608,11 @@ func testVolumeClaim(s *scene) {
 	}
 }
 
-// testSelector changes what cannot change: the condition says what, and what to do, and the
+// TestWhatCannotChangeAndIsTo changes what cannot change: the condition says what, and what to do, and the
 // agent does not try all the time.
-func testSelector(s *scene) {
+func TestWhatCannotChangeAndIsTo(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	var count atomic.Int64
 	s.start(agentOptions{wrap: func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(request *http.Request) (*http.Response, error) {
@@ -628,17 +632,19 @@ func testSelector(s *scene) {
 	s.condition("w", "Applied", metav1.ConditionFalse)
 	s.says("w", 0, "Applied", "AppliedManifestFailed", "spec.selector", "field is immutable", "delete the object in the cluster")
 	if n := count.Load(); n > 12 {
-		s.t.Errorf("it was tried %d times at once", n)
+		t.Errorf("it was tried %d times at once", n)
 	}
-	if err := s.client.Delete(s.t.Context(), before); err != nil {
-		s.t.Fatal(err)
+	if err := s.client.Delete(t.Context(), before); err != nil {
+		t.Fatal(err)
 	}
 	s.condition("w", "Applied", metav1.ConditionTrue)
 	s.web("it is made again", func(d *appsv1.Deployment) error { return is("selector", d.Spec.Selector.MatchLabels["app"], "new") })
 }
 
-// testSelectorUnread is testSelector for an agent that may write the object and not read it.
-func testSelectorUnread(s *scene) {
+// TestWhatCannotChangeAndIsNotRead is testSelector for an agent that may write the object and not read it.
+func TestWhatCannotChangeAndIsNotRead(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{wrap: func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(request *http.Request) (*http.Response, error) {
 			if request.Method != http.MethodGet || !strings.HasSuffix(request.URL.Path, "/deployments/web") {
@@ -660,15 +666,17 @@ func testSelectorUnread(s *scene) {
 	s.says("w", 0, "Applied", "AppliedManifestFailed", "spec.selector", "field is immutable", "delete the object in the cluster")
 }
 
-// testJobTemplate changes what cannot change of a Job, which cannot be replaced without what the
+// TestWhatCannotChangeOfAJob changes what cannot change of a Job, which cannot be replaced without what the
 // server has made of it either: its selector and the labels of its pods.
-func testJobTemplate(s *scene) {
+func TestWhatCannotChangeOfAJob(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	s.create(s.work("w", s.job("j")))
 	s.condition("w", "Applied", metav1.ConditionTrue)
 	before, err := s.live(jobKind, "j")
 	if err != nil {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
 	other := strings.Replace(s.job("j"), `"image":"i"`, `"image":"other"`, 1)
 	s.change("w", func(w *workv1.ManifestWork) { setManifests(w, other) })
@@ -679,14 +687,16 @@ func testJobTemplate(s *scene) {
 	})
 	s.condition("w", "Applied", metav1.ConditionTrue)
 	if found, err := s.live(jobKind, "j"); err != nil || found.GetUID() == before.GetUID() {
-		s.t.Errorf("the job is not made again: %v", err)
+		t.Errorf("the job is not made again: %v", err)
 	}
 }
 
-// testTwiceUndeclared shows that fields that the server does not know are not dropped in silence
+// TestListedTwiceAndNotKnownToTheServer shows that fields that the server does not know are not dropped in silence
 // since something else cannot be applied either. The unknown field is alone in its map: the server
 // reads a map in no order, and not on after a field that it does not know.
-func testTwiceUndeclared(s *scene) {
+func TestListedTwiceAndNotKnownToTheServer(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	text := s.pods(`"strategy":{"nope":1},`, portTwice)
 	s.create(s.work("w", strings.Replace(text, `"metadata":{`, `"metadata":{"annotations":{"`+workv1.AnnotationStrictFields+`":"true"},`, 1)))

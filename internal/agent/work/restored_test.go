@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -21,9 +22,11 @@ import (
 	"github.com/capstan-io/capstan/internal/controlplane/restored"
 )
 
-// testRestored plays a hub that was restored: works vanish that nobody deleted,
+// TestWhatARestoredHubForgotStaysUntilThatIsConfirmed plays a hub that was restored: works vanish that nobody deleted,
 // and what those brought that came after the snapshot stays.
-func testRestored(s *scene) {
+func TestWhatARestoredHubForgotStaysUntilThatIsConfirmed(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	quick := agentOptions{part: PartOptions{EvictionGracePeriod: time.Millisecond}}
 	agent := s.start(quick)
 	deliver := func(names ...string) {
@@ -47,7 +50,7 @@ func testRestored(s *scene) {
 	deliver("again")
 	s.missing(metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubRestored, `2 ManifestWorks ("kept", "old")`)
 	if now := s.has("again", "1").UID; now != uid {
-		s.t.Errorf("the object was made anew, and not taken over")
+		t.Errorf("the object was made anew, and not taken over")
 	}
 	agent.stop()
 	s.vanish("again")

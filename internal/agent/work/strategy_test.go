@@ -45,7 +45,7 @@ func withUpdate(work *workv1.ManifestWork, strategy *workv1.UpdateStrategy) *wor
 // takes the first work away then.
 func TestRivalWorks(t *testing.T) {
 	t.Parallel()
-	s := newLab(t).scene(t, "rivals")
+	s := takeScene(t)
 	s.start(agentOptions{})
 	// overwrites tells which strategies write values over those of CreateOnly.
 	overwrites := map[string]bool{"update": true, "force": true, "named": true}
@@ -94,38 +94,22 @@ func TestRivalWorks(t *testing.T) {
 	s.nothingLeft()
 }
 
-func TestStrategies(t *testing.T) {
+func TestTheNameOfAFieldManagerBeginsWithOurs(t *testing.T) {
 	t.Parallel()
-	l := newLab(t)
-	for name, test := range map[string]func(*scene){
-		"the name of a field manager begins with ours":                 testManagersName,
-		"works of two hubs do not fight":                               testTwoHubs,
-		"two works with one manager and the same values both apply":    testSameManager,
-		"a strategy that changes leaves nothing of the one before":     testChangedStrategy,
-		"the first of several configs that match counts":               testFirstConfig,
-		"of two objects of one name the group decides which is meant":  testGroups,
-		"a work that was not known first does not win by a restart":    testRestartKeepsWinner,
-		"a deployment of two works loses one of them and nothing else": testSharedDeployment,
-	} {
-		t.Run(name, func(t *testing.T) {
-			cluster := strings.ReplaceAll("s "+name, " ", "-")
-			test(l.scene(t, strings.Trim(cluster[:min(len(cluster), 40)], "-")))
-		})
-	}
-}
-
-func testManagersName(s *scene) {
+	s := takeScene(t)
 	strategy := rivals()["named"]
 	strategy.ServerSideApply.FieldManager = "kubectl"
-	err := s.client.Create(s.t.Context(), withUpdate(s.work("w", s.configMap("a", "1")), strategy))
+	err := s.client.Create(t.Context(), withUpdate(s.work("w", s.configMap("a", "1")), strategy))
 	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "^work-agent") {
-		s.t.Errorf("got error %v, want that the pattern is ^work-agent", err)
+		t.Errorf("got error %v, want that the pattern is ^work-agent", err)
 	}
 }
 
-func testTwoHubs(s *scene) {
+func TestWorksOfTwoHubsDoNotFight(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
-	other := s.scene(s.t, s.cluster+"-b")
+	other := s.scene(t, s.cluster+"-b")
 	other.start(agentOptions{agentID: "agent-of-" + other.cluster})
 	for _, strategy := range []string{"update", "force"} {
 		object := "a-" + strategy
@@ -141,7 +125,9 @@ func testTwoHubs(s *scene) {
 	}
 }
 
-func testSameManager(s *scene) {
+func TestTwoWorksWithOneManagerAndTheSameValuesBothApply(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	manifest := func(extra string) string {
 		return fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":%q},"data":{"key":"1",%q:"x"}}`, s.ns(), extra)
@@ -152,7 +138,7 @@ func testSameManager(s *scene) {
 	s.condition("two", "Applied", metav1.ConditionTrue)
 	s.condition("one", "Applied", metav1.ConditionTrue)
 	if cm := s.has("a", "1"); cm.Data["of-one"] != "x" || cm.Data["of-two"] != "x" || len(cm.OwnerReferences) != 2 {
-		s.t.Errorf("data is %v, owners are %v", cm.Data, cm.OwnerReferences)
+		t.Errorf("data is %v, owners are %v", cm.Data, cm.OwnerReferences)
 	}
 	s.delete("one")
 	s.gone("one")
@@ -174,7 +160,9 @@ func testSameManager(s *scene) {
 	})
 }
 
-func testChangedStrategy(s *scene) {
+func TestAStrategyThatChangesLeavesNothingOfTheOneBefore(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	manifest := func(keys ...string) string {
 		return fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":%q},"data":{%q:"x","key":"1"}}`, s.ns(), keys[0])
@@ -200,7 +188,9 @@ func testChangedStrategy(s *scene) {
 	}
 }
 
-func testFirstConfig(s *scene) {
+func TestTheFirstOfSeveralConfigsThatMatchCounts(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	work := s.work("w", s.configMap("a-1", "1"), s.configMap("b-1", "1"))
 	config := func(name string, strategy workv1.UpdateStrategyType) workv1.ManifestConfigOption {
@@ -220,7 +210,9 @@ func testFirstConfig(s *scene) {
 	s.has("a-1", "1")
 }
 
-func testRestartKeepsWinner(s *scene) {
+func TestAWorkThatWasNotKnownFirstDoesNotWinByARestart(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	first := s.start(agentOptions{})
 	s.create(s.work("one", s.configMap("a", "1")))
 	s.condition("one", "Applied", metav1.ConditionTrue)
@@ -236,12 +228,14 @@ func testRestartKeepsWinner(s *scene) {
 		s.gone("marker")
 		s.condition("two", "Applied", metav1.ConditionFalse)
 		if again := s.has("a", "1"); again.ResourceVersion != cm.ResourceVersion {
-			s.t.Errorf("the object was written: %v", again.ManagedFields)
+			t.Errorf("the object was written: %v", again.ManagedFields)
 		}
 	}
 }
 
-func testSharedDeployment(s *scene) {
+func TestADeploymentOfTwoWorksLosesOneOfThemAndNothingElse(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	s.create(s.work("one", s.deployment(2, "i:1")))
 	s.condition("one", "Applied", metav1.ConditionTrue)
@@ -256,11 +250,11 @@ func testSharedDeployment(s *scene) {
 	s.gone("one")
 	d := s.getDeployment()
 	if len(d.OwnerReferences) != 1 || d.Spec.Template.Spec.Containers[0].Image != "i:1" {
-		s.t.Errorf("owners are %v, containers %v", d.OwnerReferences, d.Spec.Template.Spec.Containers)
+		t.Errorf("owners are %v, containers %v", d.OwnerReferences, d.Spec.Template.Spec.Containers)
 	}
 	s.delete("two")
 	s.gone("two")
-	if err := s.client.Get(s.t.Context(), client.ObjectKeyFromObject(d), d); !apierrors.IsNotFound(err) {
-		s.t.Errorf("reading the deployment: %v", err)
+	if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(d), d); !apierrors.IsNotFound(err) {
+		t.Errorf("reading the deployment: %v", err)
 	}
 }

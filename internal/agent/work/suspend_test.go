@@ -5,13 +5,16 @@ package work
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"testing"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 )
 
-// testSuspended suspends a work that is on the member and one that is not. Works
+// TestASuspendedWorkWaitsUntilThatIsLifted suspends a work that is on the member and one that is not. Works
 // that come later tell when the agent has seen it all.
-func testSuspended(s *scene) {
+func TestASuspendedWorkWaitsUntilThatIsLifted(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	suspend := func(w *workv1.ManifestWork) {
 		w.Annotations = map[string]string{workv1.AnnotationSuspendDispatching: "true"}
 	}
@@ -34,7 +37,7 @@ func testSuspended(s *scene) {
 	s.has("a", "1")
 	for _, name := range []string{"more", "never"} {
 		if _, _, err := s.value(name); err == nil {
-			s.t.Errorf("ConfigMap %s of a suspended work is on the member", name)
+			t.Errorf("ConfigMap %s of a suspended work is on the member", name)
 		}
 	}
 

@@ -89,11 +89,10 @@ func (s *scene) asks(name string, at configv1alpha1.WebhookClientConfig) *config
 // webhook interprets, which goes away and comes back.
 func TestKindsThatWebhooksInterpret(t *testing.T) {
 	t.Parallel()
-	l := newLab(t)
 	answers := &interpreter{T: t}
 	server := httptest.NewTLSServer(answers)
 	defer server.Close()
-	s := l.scene(t, "webhooks")
+	s := takeScene(t)
 	c := s.asks("deployments", configv1alpha1.WebhookClientConfig{URL: &server.URL, CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})})
 	s.start(seldom())
 	s.create(ofBinding(s.work("w", s.triple("d"))))

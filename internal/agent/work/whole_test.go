@@ -22,25 +22,7 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 )
 
-// TestWholeFields changes objects of which a real API server refuses a field as a whole, without
-// saying what of it.
-func TestWholeFields(t *testing.T) {
-	t.Parallel()
-	l := newLab(t)
-	for name, test := range map[string]func(*scene){
-		"what may go of a stateful set goes":       testSetLoses,
-		"what cannot change of a stateful set":     testSetFixed,
-		"claims of a stateful set are not deleted": testSetClaims,
-		"a pod is made again on demand":            testPodFixed,
-		"a rule of a custom resource":              testRuleFixed,
-		"a contradiction within a custom resource": testRuleContradicts,
-		"what no server would make is not deleted": testRuleInvalid,
-	} {
-		t.Run(name, func(t *testing.T) {
-			test(l.scene(t, "h-"+strings.ReplaceAll(name[:min(len(name), 38)], " ", "-")))
-		})
-	}
-}
+// The objects of these tests have a field that an API server refuses as a whole, without saying what of it.
 
 // set returns the JSON of a StatefulSet "db" with a spec beside its selector, and a container "db"
 // with fields beside its name.
@@ -83,8 +65,10 @@ func countingWrites(count *atomic.Int64, path string) agentOptions {
 	}}
 }
 
-// testSetLoses has a manifest lose a field that cannot go together with fields that can.
-func testSetLoses(s *scene) {
+// TestWhatMayGoOfAStatefulSetGoes has a manifest lose a field that cannot go together with fields that can.
+func TestWhatMayGoOfAStatefulSetGoes(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	s.create(s.work("w", s.set(`"serviceName":"db","podManagementPolicy":"Parallel","minReadySeconds":5,`, `,"image":"x","env":[{"name":"A","value":"1"}]`)))
 	s.condition("w", "Applied", metav1.ConditionTrue)
@@ -103,15 +87,17 @@ func testSetLoses(s *scene) {
 		if image == "y" {
 			s.says("w", 0, "Applied", "AppliedManifestComplete", "are no longer in the manifest", ".spec.podManagementPolicy")
 			if w, err := s.get("w"); err != nil || strings.Contains(message(w, 0, "Applied"), "minReadySeconds") {
-				s.t.Errorf("it says that more is kept: %q, %v", message(w, 0, "Applied"), err)
+				t.Errorf("it says that more is kept: %q, %v", message(w, 0, "Applied"), err)
 			}
 		}
 	}
 }
 
-// testSetFixed has a manifest change what cannot change: the condition says what, though the server
+// TestWhatCannotChangeOfAStatefulSetStays has a manifest change what cannot change: the condition says what, though the server
 // does not, and nothing else of the manifest is applied, which belongs together.
-func testSetFixed(s *scene) {
+func TestWhatCannotChangeOfAStatefulSetStays(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	var count atomic.Int64
 	s.start(countingWrites(&count, "/statefulsets"))
 	s.create(s.work("w", s.set(`"serviceName":"db","minReadySeconds":5,`, `,"image":"x"`)))
@@ -123,11 +109,11 @@ func testSetFixed(s *scene) {
 	s.condition("w", "Applied", metav1.ConditionFalse)
 	s.says("w", 0, "Applied", "AppliedManifestFailed", "updates to statefulset spec", "Restore spec.serviceName in the manifest", workv1.AnnotationRecreate+"=true")
 	if n := count.Load(); n > 24 { // a slow machine has time for a second attempt
-		s.t.Errorf("there were %d requests at once", n)
+		t.Errorf("there were %d requests at once", n)
 	}
 	after := holds(s, "it is there", "db", newSet, func(*appsv1.StatefulSet) error { return nil })
 	if after.UID != before.UID || after.Generation != before.Generation {
-		s.t.Errorf("it was changed: %+v", after.Spec)
+		t.Errorf("it was changed: %+v", after.Spec)
 	}
 	s.replace("w", demands(other))
 	holds(s, "it is made again", "db", newSet, func(set *appsv1.StatefulSet) error {
@@ -135,8 +121,10 @@ func testSetFixed(s *scene) {
 	})
 }
 
-// testSetClaims shows that a StatefulSet whose claims go with it is not deleted.
-func testSetClaims(s *scene) {
+// TestClaimsOfAStatefulSetAreNotDeleted shows that a StatefulSet whose claims go with it is not deleted.
+func TestClaimsOfAStatefulSetAreNotDeleted(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	const ends = `"persistentVolumeClaimRetentionPolicy":{"whenDeleted":"Delete"},`
 	s.start(agentOptions{})
 	s.create(s.work("w", s.set(`"serviceName":"db",`+ends, `,"image":"x"`)))
@@ -152,8 +140,10 @@ func testSetClaims(s *scene) {
 	holds(s, "it is made again", "db", newSet, func(set *appsv1.StatefulSet) error { return is("the same", set.UID == before.UID, false) })
 }
 
-// testPodFixed changes what cannot change of a Pod.
-func testPodFixed(s *scene) {
+// TestAPodIsMadeAgainOnDemand changes what cannot change of a Pod.
+func TestAPodIsMadeAgainOnDemand(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	pod := func(value string) string {
 		return fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":%q},"spec":{"containers":[{"name":"c","image":"x","env":[{"name":"A","value":%q}]}]}}`, s.ns(), value)
@@ -165,7 +155,7 @@ func testPodFixed(s *scene) {
 	s.condition("w", "Applied", metav1.ConditionFalse)
 	s.says("w", 0, "Applied", "AppliedManifestFailed", "pod updates may not change fields", "Restore spec.containers in the manifest")
 	if after := holds(s, "it is there", "p", newPod, func(*corev1.Pod) error { return nil }); after.UID != before.UID {
-		s.t.Error("it was deleted though nobody asked for it")
+		t.Error("it was deleted though nobody asked for it")
 	}
 	s.replace("w", demands(pod("2")))
 	holds(s, "it is made again", "p", newPod, func(p *corev1.Pod) error {
@@ -200,8 +190,10 @@ func specIs(before types.UID, another bool, want map[string]any) func(*unstructu
 	}
 }
 
-// testRuleFixed breaks transition rules, which say in their own words that a field cannot change.
-func testRuleFixed(s *scene) {
+// TestARuleOfACustomResourceKeepsWhatItFixes breaks transition rules, which say in their own words that a field cannot change.
+func TestARuleOfACustomResourceKeepsWhatItFixes(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	object, empty := s.ruled("Ruled")
 	before := holds(s, "it is there", "r", empty, func(*unstructured.Unstructured) error { return nil })
@@ -215,8 +207,10 @@ func testRuleFixed(s *scene) {
 	holds(s, "it is made again", "r", empty, specIs(before.GetUID(), true, map[string]any{"size": int64(2), "class": "l", "color": "blue"}))
 }
 
-// testRuleContradicts has a manifest contradict a field of somebody else, and no other one of theirs.
-func testRuleContradicts(s *scene) {
+// TestAContradictionWithinACustomResourceIsResolved has a manifest contradict a field of somebody else, and no other one of theirs.
+func TestAContradictionWithinACustomResourceIsResolved(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	object, empty := s.ruled("Exclusive")
 	before := holds(s, "it is there", "r", empty, func(*unstructured.Unstructured) error { return nil })
@@ -225,8 +219,10 @@ func testRuleContradicts(s *scene) {
 	holds(s, "what contradicts has gone", "r", empty, specIs(before.GetUID(), false, map[string]any{"size": int64(1), "class": "k", "color": "red", "a": "ours", "c": "theirs"}))
 }
 
-// testRuleInvalid has a manifest demand to make again what no server would make.
-func testRuleInvalid(s *scene) {
+// TestWhatNoServerWouldMakeIsNotDeleted has a manifest demand to make again what no server would make.
+func TestWhatNoServerWouldMakeIsNotDeleted(t *testing.T) {
+	t.Parallel()
+	s := takeScene(t)
 	s.start(agentOptions{})
 	object, empty := s.ruled("Limited")
 	before := holds(s, "it is there", "r", empty, func(*unstructured.Unstructured) error { return nil })
