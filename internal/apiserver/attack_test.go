@@ -27,32 +27,30 @@ import (
 	"github.com/capstan-io/capstan/internal/testing/env"
 )
 
-func pushed() *v1alpha1.Cluster {
+// pushed is a Cluster with Secrets in a namespace.
+func pushed(namespace string) *v1alpha1.Cluster {
 	c := aggregated.NewCluster("pushed", v1alpha1.Push)
-	c.Spec.SecretRef = &v1alpha1.LocalSecretReference{Namespace: "karmada-cluster", Name: "pushed"}
-	c.Spec.ImpersonatorSecretRef = &v1alpha1.LocalSecretReference{Namespace: "karmada-cluster", Name: "pushed-impersonator"}
+	c.Spec.SecretRef = &v1alpha1.LocalSecretReference{Namespace: namespace, Name: "pushed"}
+	c.Spec.ImpersonatorSecretRef = &v1alpha1.LocalSecretReference{Namespace: namespace, Name: "pushed-impersonator"}
 	return c
 }
 
-func testSecrets(t *testing.T, h *aggregated.Hub) {
-	h.CreateObject(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "karmada-cluster"}})
-	h.CreateObject(t, aggregated.NewSecret("karmada-cluster", "pushed", map[string]string{"token": "t1", "caBundle": "ca", "more": "never copied"}))
-	h.CreateObject(t, aggregated.NewSecret("karmada-cluster", "pushed-impersonator", map[string]string{"token": "t2"}))
-	h.CreateObject(t, aggregated.NewSecret("karmada-cluster", "empty", nil))
-	err := h.Create(t.Context(), pushed())
-	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `grant it get by a Role in namespace "karmada-cluster"`) {
+func TestSecretsOfAClusterAreCopied(t *testing.T) {
+	h := clusterHubs.ShareFixture(t)
+	const namespace = "not-granted"
+	createPushedSecrets(t, h, namespace)
+	err := h.Create(t.Context(), pushed(namespace))
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `grant it get by a Role in namespace "not-granted"`) {
 		t.Errorf("a Secret that the server may not read: %v, want who has to grant what", err)
 	}
 	if err := h.Get(t.Context(), client.ObjectKey{Name: "pushed"}, &clusterv1.ManagedCluster{}); !apierrors.IsNotFound(err) {
 		t.Errorf("a create that failed leaves a ManagedCluster (%v)", err)
 	}
-	read := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}
-	h.GrantUser(t, aggregated.ServerUser, "karmada-cluster", read)
-	env.WaitAllowed(t.Context(), t, h.AdminConfig, env.UserReview(aggregated.ServerUser), "karmada-cluster", read, true)
-	c := pushed()
+	grantSecrets(t, h, namespace)
+	c := pushed(namespace)
 	h.CreateObject(t, c)
-	same(t, "secretRef as it was written", c.Spec.SecretRef, pushed().Spec.SecretRef)
-	same(t, "impersonatorSecretRef as it was written", c.Spec.ImpersonatorSecretRef, pushed().Spec.ImpersonatorSecretRef)
+	same(t, "secretRef as it was written", c.Spec.SecretRef, pushed(namespace).Spec.SecretRef)
+	same(t, "impersonatorSecretRef as it was written", c.Spec.ImpersonatorSecretRef, pushed(namespace).Spec.ImpersonatorSecretRef)
 	for name, want := range map[string]string{fleetv1alpha1.DefaultSecretName: "t1 ca 2", "cluster-impersonator": "t2  1"} {
 		copied := &corev1.Secret{}
 		if err := h.Get(t.Context(), client.ObjectKey{Namespace: "pushed", Name: name}, copied); err != nil {
@@ -68,8 +66,10 @@ func testSecrets(t *testing.T, h *aggregated.Hub) {
 	same(t, "the impersonator of the connection", connection.Spec.ImpersonatorSecretRef, &fleetv1alpha1.SecretReference{Name: "cluster-impersonator"})
 }
 
-// testSecretMistakes are references that cannot be copied.
-func testSecretMistakes(t *testing.T, h *aggregated.Hub) {
+// TestSecretsThatCannotBeCopiedAreRefused are references that cannot be copied.
+func TestSecretsThatCannotBeCopiedAreRefused(t *testing.T) {
+	h := clusterHubs.ShareFixture(t)
+	h.CreateObject(t, aggregated.NewSecret(v1alpha1.SecretsNamespace, "empty", nil))
 	empty := aggregated.NewCluster("pushed2", v1alpha1.Push)
 	empty.Spec.SecretRef = &v1alpha1.LocalSecretReference{Namespace: "karmada-cluster", Name: "empty"}
 	if err := h.Create(t.Context(), empty); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "has no key token") {
@@ -77,14 +77,15 @@ func testSecretMistakes(t *testing.T, h *aggregated.Hub) {
 	}
 	h.CreateObject(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "foreign"}})
 	c := aggregated.NewCluster("foreign", v1alpha1.Push)
-	c.Spec.SecretRef = pushed().Spec.SecretRef
+	c.Spec.SecretRef = pushed(v1alpha1.SecretsNamespace).Spec.SecretRef
 	if err := h.Create(t.Context(), c); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "does not belong to this cluster") {
 		t.Errorf("a copy into a namespace that is not the cluster's: %v, want that it is refused", err)
 	}
 }
 
-// testAttacks are writes of a user who may write Clusters and nothing else.
-func testAttacks(t *testing.T, h *aggregated.Hub) {
+// TestWhoMayWriteClustersMayDoNothingElse are writes of a user who may write Clusters and nothing else.
+func TestWhoMayWriteClustersMayDoNothingElse(t *testing.T) {
+	h := clusterHubs.ShareFixture(t)
 	const user = "mallory"
 	write := rbacv1.PolicyRule{
 		APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"clusters", "clusters/status"},
@@ -148,9 +149,10 @@ func testAttacks(t *testing.T, h *aggregated.Hub) {
 	}
 }
 
-// testFrontProxy asks the server without the hub in between, with headers that
+// TestOnlyTheFrontProxySaysWhoAsks asks the server without the hub in between, with headers that
 // only the hub may send.
-func testFrontProxy(t *testing.T, h *aggregated.Hub) {
+func TestOnlyTheFrontProxySaysWhoAsks(t *testing.T) {
+	h := clusterHubs.ShareFixture(t)
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(h.CA.Pem)
 	path := fmt.Sprintf("https://localhost:%d/apis/%s/clusters", h.Port, v1alpha1.GroupVersion)
@@ -203,8 +205,9 @@ func testFrontProxy(t *testing.T, h *aggregated.Hub) {
 	}
 }
 
-// testCertificate replaces the certificate of the server while it serves.
-func testCertificate(t *testing.T, h *aggregated.Hub) {
+// TestANewCertificateIsServed replaces the certificate of the server while it serves.
+func TestANewCertificateIsServed(t *testing.T) {
+	h := clusterHubs.ShareFixture(t)
 	before := served(t.Context(), t, h)
 	want := h.WriteCertificate(t)
 	aggregated.Eventually(t, "the new certificate is served", func(ctx context.Context) error {
@@ -255,9 +258,10 @@ func served(ctx context.Context, t testing.TB, h *aggregated.Hub) *big.Int {
 	return connection.(*tls.Conn).ConnectionState().PeerCertificates[0].SerialNumber //nolint:forcetypeassert // of TLS
 }
 
-// testSetsOfOthers has somebody create the Cluster of a ManagedCluster that waits. Whoever
+// TestACreatedClusterJoinsNoSetOfOthers has somebody create the Cluster of a ManagedCluster that waits. Whoever
 // may ask to join could name any set there.
-func testSetsOfOthers(t *testing.T, h *aggregated.Hub) {
+func TestACreatedClusterJoinsNoSetOfOthers(t *testing.T) {
+	h := clusterHubs.ShareFixture(t)
 	const name, user = "of-a-joiner", "acceptor"
 	create := rbacv1.PolicyRule{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"clusters"}, Verbs: []string{"create"}}
 	accept := rbacv1.PolicyRule{APIGroups: []string{clusterv1.RegisterGroup}, Resources: []string{"managedclusters/accept"}, Verbs: []string{"update"}}

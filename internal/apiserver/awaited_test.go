@@ -23,33 +23,8 @@ import (
 	"github.com/capstan-io/capstan/internal/testing/env"
 )
 
-// TestClustersWaitForTheirSecrets creates Clusters whose Secrets do not exist yet.
 func TestClustersWaitForTheirSecrets(t *testing.T) {
-	h := aggregated.StartHub(t, "../../config/crd")
-	h.CreateObject(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.SecretsNamespace}})
-	h.GrantUser(t, aggregated.ServerUser, v1alpha1.SecretsNamespace, readSecrets())
-	env.WaitAllowed(t.Context(), t, h.AdminConfig, env.UserReview(aggregated.ServerUser), v1alpha1.SecretsNamespace, readSecrets(), true)
-	for _, test := range []struct {
-		name string
-		run  func(*testing.T, *aggregated.Hub)
-	}{
-		{"Later", testSecretLater},
-		{"NoToken", testSecretWithoutToken},
-		{"Changed", testSecretOfAnotherReference},
-		{"DryRun", testSecretDryRun},
-		{"Rights", testSecretRights},
-		{"Late", testSecretTooLate},
-		{"Gone", testSecretOfAClusterThatIsGone},
-	} {
-		t.Run(test.name, func(t *testing.T) { test.run(t, h) })
-	}
-}
-
-func readSecrets() rbacv1.PolicyRule {
-	return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}
-}
-
-func testSecretLater(t *testing.T, h *aggregated.Hub) {
+	h := waitingHubs.ShareFixture(t)
 	c := aggregated.WaitingCluster("later")
 	c.Spec.ImpersonatorSecretRef = &v1alpha1.LocalSecretReference{Namespace: v1alpha1.SecretsNamespace, Name: "impersonator"}
 	h.CreateObject(t, c)
@@ -80,7 +55,8 @@ func testSecretLater(t *testing.T, h *aggregated.Hub) {
 	same(t, "generation, as nothing was written to the Cluster", cluster.Generation, int64(1))
 }
 
-func testSecretWithoutToken(t *testing.T, h *aggregated.Hub) {
+func TestAClusterWaitsForATokenInItsSecret(t *testing.T) {
+	h := waitingHubs.ShareFixture(t)
 	h.JoinWaiting(t, "tokenless")
 	empty := aggregated.NewSecret(v1alpha1.SecretsNamespace, "tokenless", map[string]string{"caBundle": "ca"})
 	h.CreateObject(t, empty)
@@ -94,9 +70,10 @@ func testSecretWithoutToken(t *testing.T, h *aggregated.Hub) {
 	h.WaitsNoMore(t, "tokenless")
 }
 
-// testSecretOfAnotherReference writes a reference to a Secret that exists in the place of
+// TestAClusterWaitsForNoSecretThatItDoesNotNameAnyMore writes a reference to a Secret that exists in the place of
 // the one that is waited for.
-func testSecretOfAnotherReference(t *testing.T, h *aggregated.Hub) {
+func TestAClusterWaitsForNoSecretThatItDoesNotNameAnyMore(t *testing.T) {
+	h := waitingHubs.ShareFixture(t)
 	h.JoinWaiting(t, "changed")
 	h.SupplySecret(t, "existing")
 	c := &v1alpha1.Cluster{}
@@ -128,7 +105,8 @@ func testSecretOfAnotherReference(t *testing.T, h *aggregated.Hub) {
 	}
 }
 
-func testSecretDryRun(t *testing.T, h *aggregated.Hub) {
+func TestADryRunWaitsForNoSecret(t *testing.T) {
+	h := waitingHubs.ShareFixture(t)
 	if err := h.Create(t.Context(), aggregated.WaitingCluster("dry"), client.DryRunAll); err != nil {
 		t.Errorf("creating a Cluster that would wait: %v", err)
 	}
@@ -147,9 +125,10 @@ func testSecretDryRun(t *testing.T, h *aggregated.Hub) {
 	}
 }
 
-// testSecretRights has a user wait for a Secret that may be read by that user at first, and
+// TestASecretIsNotCopiedForWhoMayNotReadItAnyMore has a user wait for a Secret that may be read by that user at first, and
 // not any more when it is created.
-func testSecretRights(t *testing.T, h *aggregated.Hub) {
+func TestASecretIsNotCopiedForWhoMayNotReadItAnyMore(t *testing.T) {
+	h := waitingHubs.ShareFixture(t)
 	const name = "anna"
 	rules := []rbacv1.PolicyRule{
 		{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"clusters"}, Verbs: []string{"get", "create"}},
@@ -199,8 +178,9 @@ func testSecretRights(t *testing.T, h *aggregated.Hub) {
 	h.IsCopied(t, "withheld", fleetv1alpha1.DefaultSecretName, "of-withheld")
 }
 
-// testSecretTooLate creates a Secret two days later.
-func testSecretTooLate(t *testing.T, h *aggregated.Hub) {
+// TestASecretThatComesTooLateIsNotCopied creates a Secret two days later.
+func TestASecretThatComesTooLateIsNotCopied(t *testing.T) {
+	h := waitingHubs.ShareFixture(t)
 	h.JoinWaiting(t, "late")
 	h.ChangeProjection(t, "late", func(c *fleetv1alpha1.ClusterProjection) {
 		c.AwaitedSecrets[0].RequestedAt = metav1.NewTime(time.Now().Add(-48 * time.Hour))
@@ -213,10 +193,11 @@ func testSecretTooLate(t *testing.T, h *aggregated.Hub) {
 	h.IsNotCopied(t, "late")
 }
 
-// testSecretOfAClusterThatIsGone creates the Secrets of clusters of which there are none, or
+// TestTheSecretOfAClusterThatIsGoneIsNotCopied creates the Secrets of clusters of which there are none, or
 // others of the name, any more. All are looked at again after a restart, and a cluster that
 // is there has its copy then.
-func testSecretOfAClusterThatIsGone(t *testing.T, h *aggregated.Hub) {
+func TestTheSecretOfAClusterThatIsGoneIsNotCopied(t *testing.T) {
+	h := waitingHubs.ShareFixture(t)
 	for _, name := range []string{"gone", "replaced", "witness"} {
 		h.JoinWaiting(t, name)
 	}

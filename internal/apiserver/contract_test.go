@@ -28,8 +28,9 @@ import (
 	"github.com/capstan-io/capstan/internal/testing/aggregated"
 )
 
-// testVersions reads at the versions that clients ask for.
-func testVersions(t *testing.T, h *aggregated.Hub) {
+// TestClustersAreReadAtVersions reads at the versions that clients ask for.
+func TestClustersAreReadAtVersions(t *testing.T) {
+	h := clusterHubs.ShareFixture(t)
 	h.CreateJoined(t, "version1", labelled("versions"))
 	clusters := h.DynamicClient(t, h.AdminConfig)
 	of := metav1.ListOptions{LabelSelector: "of=versions"}
@@ -95,9 +96,10 @@ func expired(t testing.TB, h *aggregated.Hub) error {
 	}
 }
 
-// testDeselected watches by label: a Cluster that leaves the selection is deleted
+// TestAWatchByLabelSeesWhatLeavesAndWhatEnters watches by label: a Cluster that leaves the selection is deleted
 // for the watcher, and one that enters is added.
-func testDeselected(t *testing.T, h *aggregated.Hub) {
+func TestAWatchByLabelSeesWhatLeavesAndWhatEnters(t *testing.T) {
+	h := clusterHubs.ShareFixture(t)
 	h.CreateJoined(t, "selected", labelled("selection"))
 	clusters := h.DynamicClient(t, h.AdminConfig)
 	list, err := clusters.List(t.Context(), metav1.ListOptions{})
@@ -123,8 +125,9 @@ func testDeselected(t *testing.T, h *aggregated.Hub) {
 	}
 }
 
-// testOpenAPI reads the second version, which kubectl and SDKs use besides the third.
-func testOpenAPI(t *testing.T, h *aggregated.Hub) {
+// TestClustersAreInTheSecondOpenAPI reads the second version, which kubectl and SDKs use besides the third.
+func TestClustersAreInTheSecondOpenAPI(t *testing.T) {
+	h := clusterHubs.ShareFixture(t)
 	d := discovery.NewDiscoveryClientForConfigOrDie(h.AdminConfig)
 	aggregated.Eventually(t, "the OpenAPI of Clusters is published in version 2", func(context.Context) error {
 		document, err := d.OpenAPISchema()
@@ -140,8 +143,9 @@ func testOpenAPI(t *testing.T, h *aggregated.Hub) {
 	})
 }
 
-// testKubectl types what users type.
-func testKubectl(t *testing.T, h *aggregated.Hub) {
+// TestKubectlReadsAndWritesClusters types what users type.
+func TestKubectlReadsAndWritesClusters(t *testing.T) {
+	h := clusterHubs.ShareFixture(t)
 	h.CreateJoined(t, "typed", reported, labelled("kubectl"))
 	_, kubeconfig := h.AddUser(t, "admin", "system:masters")
 	h.WriteFile(t, "admin.kubeconfig", kubeconfig)
@@ -186,9 +190,10 @@ func testKubectl(t *testing.T, h *aggregated.Hub) {
 	}
 }
 
-// testTwoClients writes to a cluster as a client of Karmada and as one of OCM, at
+// TestClientsOfKarmadaAndOfOCMUndoNothingOfEachOther writes to a cluster as a client of Karmada and as one of OCM, at
 // the same time and in between: neither undoes the other.
-func testTwoClients(t *testing.T, h *aggregated.Hub) {
+func TestClientsOfKarmadaAndOfOCMUndoNothingOfEachOther(t *testing.T) {
+	h := clusterHubs.ShareFixture(t)
 	h.CreateJoined(t, "shared", func(mc *clusterv1.ManagedCluster, _ *fleetv1alpha1.ClusterConnection) {
 		mc.Spec.Taints = []clusterv1.Taint{{Key: "of/ocm", Effect: clusterv1.TaintEffectNoSelect}}
 	})
@@ -218,9 +223,10 @@ func testTwoClients(t *testing.T, h *aggregated.Hub) {
 	same(t, "taints of the Cluster", len(cluster.Spec.Taints), 1)
 }
 
-// testAtOnce patches one Cluster many times at once: no patch that names no
+// TestManyPatchesAtOnceDoNotConflict patches one Cluster many times at once: no patch that names no
 // version conflicts with another one.
-func testAtOnce(t *testing.T, h *aggregated.Hub) {
+func TestManyPatchesAtOnceDoNotConflict(t *testing.T) {
+	h := clusterHubs.ShareFixture(t)
 	h.CreateJoined(t, "at-once")
 	var group sync.WaitGroup
 	for writer := range 4 {
@@ -243,9 +249,10 @@ func testAtOnce(t *testing.T, h *aggregated.Hub) {
 	same(t, "annotations", cluster.Annotations, map[string]string{"of-0": "9", "of-1": "9", "of-2": "9", "of-3": "9"})
 }
 
-// testPlace replaces a Cluster by one that does not say where it is: that is what
+// TestThePlaceThatTheAgentReportsStays replaces a Cluster by one that does not say where it is: that is what
 // its agent reports, so nothing changes.
-func testPlace(t *testing.T, h *aggregated.Hub) {
+func TestThePlaceThatTheAgentReportsStays(t *testing.T) {
+	h := clusterHubs.ShareFixture(t)
 	h.CreateJoined(t, "place", func(_ *clusterv1.ManagedCluster, c *fleetv1alpha1.ClusterConnection) {
 		c.Status.Zones, c.Status.Region = []string{"us-1"}, "us"
 		c.Status.Conditions = []metav1.Condition{{Type: "Any", Status: metav1.ConditionTrue, Reason: "Any", LastTransitionTime: metav1.Now().Rfc3339Copy()}}

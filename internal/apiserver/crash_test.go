@@ -18,10 +18,11 @@ import (
 	"github.com/capstan-io/capstan/internal/testing/aggregated"
 )
 
-// testCrashes kills the server before and after each of the writes of a request.
+// TestARequestIsFinishedAfterACrash kills the server before and after each of the writes of a request.
 // Repeating the request finishes it; the registration controller, which runs
 // between the two or does not, finds nothing half made.
-func testCrashes(t *testing.T, h *aggregated.Hub) {
+func TestARequestIsFinishedAfterACrash(t *testing.T) {
+	h := clusterHubs.ShareFixture(t)
 	for name, request := range map[string]struct {
 		prepare func(t *testing.T, h *aggregated.Hub, name string)
 		run     func(ctx context.Context, h *aggregated.Hub, name string) error
@@ -61,7 +62,7 @@ func testCrashes(t *testing.T, h *aggregated.Hub) {
 }
 
 func createPushed(ctx context.Context, h *aggregated.Hub, name string) error {
-	c := pushed()
+	c := pushed(v1alpha1.SecretsNamespace)
 	c.Name, c.Labels = name, map[string]string{"of": "crashes"}
 	c.Spec.APIEndpoint = "https://" + name + ".example.com:6443"
 	c.Spec.Taints = []corev1.Taint{{Key: "example.com/new", Effect: corev1.TaintEffectNoSchedule}}
@@ -79,7 +80,7 @@ func checkPushed(t *testing.T, h *aggregated.Hub, name string) {
 	same(t, name+": taints of the ManagedCluster", len(mc.Spec.Taints), 1)
 	same(t, name+": mode", cluster.Spec.SyncMode, v1alpha1.Push)
 	same(t, name+": generation", cluster.Generation, int64(1))
-	same(t, name+": secretRef", cluster.Spec.SecretRef, pushed().Spec.SecretRef)
+	same(t, name+": secretRef", cluster.Spec.SecretRef, pushed(v1alpha1.SecretsNamespace).Spec.SecretRef)
 	for _, copied := range []string{fleetv1alpha1.DefaultSecretName, "cluster-impersonator"} {
 		if err := h.Get(t.Context(), client.ObjectKey{Namespace: name, Name: copied}, &corev1.Secret{}); err != nil {
 			t.Errorf("the copy of a Secret: %v", err)
@@ -100,7 +101,7 @@ func checkChanged(t *testing.T, h *aggregated.Hub, name string) {
 	h.ReadObject(t, name, mc)
 	same(t, name+": labels of the ManagedCluster", mc.Labels, map[string]string{"of": "crashes"})
 	same(t, name+": provider", cluster.Spec.Provider, "acme")
-	same(t, name+": impersonatorSecretRef", cluster.Spec.ImpersonatorSecretRef, pushed().Spec.ImpersonatorSecretRef)
+	same(t, name+": impersonatorSecretRef", cluster.Spec.ImpersonatorSecretRef, pushed(v1alpha1.SecretsNamespace).Spec.ImpersonatorSecretRef)
 	same(t, name+": generation", cluster.Generation, int64(2))
 }
 

@@ -43,9 +43,10 @@ func send(t testing.TB, to *rest.Config, method, path, media, body string) (code
 	return response.StatusCode, string(text)
 }
 
-// testBodies sends YAML, as "kubectl apply --server-side" does and others may, and bodies that
+// TestBodiesThatAreCostlyToDecodeAreRefused sends YAML, as "kubectl apply --server-side" does and others may, and bodies that
 // are costly to decode, by way of the hub.
-func testBodies(t *testing.T, h *aggregated.Hub) {
+func TestBodiesThatAreCostlyToDecodeAreRefused(t *testing.T) {
+	h := clusterHubs.ShareFixture(t)
 	clusters := "/apis/" + v1alpha1.GroupVersion.String() + "/clusters"
 	document := func(name, spec string) string {
 		return fmt.Sprintf("apiVersion: %s\nkind: Cluster\nmetadata: {name: %s}\nspec: {syncMode: Pull, %s}\n", v1alpha1.GroupVersion, name, spec)
@@ -88,9 +89,10 @@ func testBodies(t *testing.T, h *aggregated.Hub) {
 	}
 }
 
-// testAnonymous asks the server without the hub in between and without a credential, which
+// TestOnlyProbesNeedNoCredential asks the server without the hub in between and without a credential, which
 // only probes do.
-func testAnonymous(t *testing.T, h *aggregated.Hub) {
+func TestOnlyProbesNeedNoCredential(t *testing.T) {
+	h := clusterHubs.ShareFixture(t)
 	config := rest.AnonymousClientConfig(h.AdminConfig)
 	config.Host, config.TLSClientConfig = fmt.Sprintf("https://localhost:%d", h.Port), rest.TLSClientConfig{CAData: h.CA.Pem}
 	for path, want := range map[string]int{
@@ -111,10 +113,11 @@ func testAnonymous(t *testing.T, h *aggregated.Hub) {
 	}
 }
 
-// testConnections holds more connections to the server than it takes, as any pod of the
+// TestConnectionsThatAreTooManyEnd holds more connections to the server than it takes, as any pod of the
 // network can. A watch of the same address, which has no end of its own, ends for them, and
 // what the hub sends is answered.
-func testConnections(t *testing.T, h *aggregated.Hub) {
+func TestConnectionsThatAreTooManyEnd(t *testing.T) {
+	h := clusterHubs.ShareFixture(t)
 	address := fmt.Sprintf("localhost:%d", h.Port)
 	watch := h.WatchDirectly(t, "https://"+address)
 	for range 300 {

@@ -28,53 +28,8 @@ import (
 	"github.com/capstan-io/capstan/internal/testing/aggregated"
 )
 
-func TestTheHubServesClusters(t *testing.T) {
-	h := aggregated.StartHub(t, "../../config/crd")
-	for _, test := range []struct {
-		name string
-		run  func(*testing.T, *aggregated.Hub)
-	}{
-		{"Discovery", testDiscovery},
-		{"Read", testRead},
-		{"Select", testSelect},
-		{"Table", testTable},
-		{"Pages", testPages},
-		{"Watch", testWatch},
-		{"Versions", testVersions},
-		{"Deselected", testDeselected},
-		{"OpenAPI", testOpenAPI},
-		{"Create", testCreate},
-		{"CreateAgain", testCreateAgain},
-		{"Labels", testLabels},
-		{"Taints", testTaints},
-		{"Apply", testApply},
-		{"Bodies", testBodies},
-		{"Conflicts", testConflicts},
-		{"Mistakes", testMistakes},
-		{"DryRun", testDryRun},
-		{"Status", testStatus},
-		{"Delete", testDelete},
-		{"DeleteForced", testDeleteForced},
-		{"DeleteMany", testDeleteMany},
-		{"Secrets", testSecrets},
-		{"SecretsOfOthers", testSecretMistakes},
-		{"Crashes", testCrashes},
-		{"TwoClients", testTwoClients},
-		{"AtOnce", testAtOnce},
-		{"Place", testPlace},
-		{"Kubectl", testKubectl},
-		{"Attacks", testAttacks},
-		{"SetsOfOthers", testSetsOfOthers},
-		{"FrontProxy", testFrontProxy},
-		{"Anonymous", testAnonymous},
-		{"Connections", testConnections},
-		{"Certificate", testCertificate},
-	} {
-		t.Run(test.name, func(t *testing.T) { test.run(t, h) })
-	}
-}
-
-func testDiscovery(t *testing.T, h *aggregated.Hub) {
+func TestClustersAreDiscoveredAndDescribed(t *testing.T) {
+	h := clusterHubs.ShareFixture(t)
 	d := discovery.NewDiscoveryClientForConfigOrDie(h.AdminConfig)
 	list, err := d.ServerResourcesForGroupVersion(v1alpha1.GroupVersion.String())
 	if err != nil {
@@ -132,7 +87,8 @@ func reported(mc *clusterv1.ManagedCluster, connection *fleetv1alpha1.ClusterCon
 	}
 }
 
-func testRead(t *testing.T, h *aggregated.Hub) {
+func TestAClusterIsReadAsItsConnectionSays(t *testing.T) {
+	h := clusterHubs.ShareFixture(t)
 	h.CreateJoined(t, "read", reported)
 	connection, cluster := &fleetv1alpha1.ClusterConnection{}, &v1alpha1.Cluster{}
 	h.ReadObject(t, "read", connection)
@@ -161,12 +117,14 @@ func same(t testing.TB, what string, got, want any) {
 	}
 }
 
-func testSelect(t *testing.T, h *aggregated.Hub) {
+func TestClustersAreSelectedByLabelAndName(t *testing.T) {
+	h := clusterHubs.ShareFixture(t)
+	h.CreateJoined(t, "select", labelled("select"))
 	list := &v1alpha1.ClusterList{}
-	if err := h.List(t.Context(), list, client.MatchingLabels{"env": "prod"}); err != nil || len(list.Items) != 1 || list.ResourceVersion == "" {
+	if err := h.List(t.Context(), list, client.MatchingLabels{"of": "select"}); err != nil || len(list.Items) != 1 || list.ResourceVersion == "" {
 		t.Errorf("list by label: %d Clusters at %q (%v), want the one with the label", len(list.Items), list.ResourceVersion, err)
 	}
-	if err := h.List(t.Context(), list, client.MatchingFields{"metadata.name": "read"}); err != nil || len(list.Items) != 1 {
+	if err := h.List(t.Context(), list, client.MatchingFields{"metadata.name": "select"}); err != nil || len(list.Items) != 1 {
 		t.Errorf("list by name: %d Clusters (%v), want one", len(list.Items), err)
 	}
 	if err := h.List(t.Context(), list, client.MatchingFields{"spec.provider": "acme"}); !apierrors.IsBadRequest(err) {
@@ -174,11 +132,13 @@ func testSelect(t *testing.T, h *aggregated.Hub) {
 	}
 }
 
-func testTable(t *testing.T, h *aggregated.Hub) {
+func TestClustersAreShownAsATable(t *testing.T) {
+	h := clusterHubs.ShareFixture(t)
+	h.CreateJoined(t, "table", reported, labelled("table"))
 	table := &metav1.Table{}
 	path := "/apis/" + v1alpha1.GroupVersion.String() + "/clusters"
 	raw := discovery.NewDiscoveryClientForConfigOrDie(h.AdminConfig).RESTClient().Get().AbsPath(path).
-		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").Param("labelSelector", "env=prod").Do(t.Context())
+		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").Param("labelSelector", "of=table").Do(t.Context())
 	content, err := raw.Raw()
 	if err != nil {
 		t.Fatal(err)
@@ -199,13 +159,14 @@ func testTable(t *testing.T, h *aggregated.Hub) {
 	cells := table.Rows[0].Cells
 	cells[4] = "age"
 	if diff := cmp.Diff([]any{
-		"read", "v1.36.3", "Push", "True", "age", "eu-1,eu-2", "eu", "acme", "https://member.example.com:6443", "http://proxy.example.com",
+		"table", "v1.36.3", "Push", "True", "age", "eu-1,eu-2", "eu", "acme", "https://member.example.com:6443", "http://proxy.example.com",
 	}, cells); diff != "" {
 		t.Errorf("cells (-want +got):\n%s", diff)
 	}
 }
 
-func testPages(t *testing.T, h *aggregated.Hub) {
+func TestClustersAreListedInPages(t *testing.T) {
+	h := clusterHubs.ShareFixture(t)
 	want := map[string]bool{}
 	for i := range 5 {
 		name := fmt.Sprintf("page%d", i)
@@ -237,8 +198,10 @@ func testPages(t *testing.T, h *aggregated.Hub) {
 	}
 }
 
-func testWatch(t *testing.T, h *aggregated.Hub) {
+func TestClustersAreWatched(t *testing.T) {
+	h := clusterHubs.ShareFixture(t)
 	h.CreateJoined(t, "watch1")
+	h.CreateObject(t, &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: "watched-alone"}})
 	watcher, err := h.DynamicClient(t, h.AdminConfig).Watch(t.Context(), metav1.ListOptions{
 		SendInitialEvents: new(true), AllowWatchBookmarks: true, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
 		LabelSelector: "pages!=yes,env!=prod",
@@ -253,7 +216,7 @@ func testWatch(t *testing.T, h *aggregated.Hub) {
 			same(t, "the bookmark after the initial events", []string{o.GetAnnotations()[metav1.InitialEventsAnnotationKey], o.GetKind()}, []string{"true", "Cluster"})
 			break
 		}
-		if kind != watch.Added || o.GetName() == "alone" {
+		if kind != watch.Added || o.GetName() == "watched-alone" {
 			t.Fatalf("initial event %s %s", kind, o.GetName())
 		}
 	}
@@ -300,7 +263,8 @@ func next(t testing.TB, watcher watch.Interface) (watch.EventType, *unstructured
 	return "", nil
 }
 
-func testCreate(t *testing.T, h *aggregated.Hub) {
+func TestAClusterIsCreated(t *testing.T) {
+	h := clusterHubs.ShareFixture(t)
 	created := aggregated.NewCluster("created", v1alpha1.Push)
 	created.Labels, created.Annotations = map[string]string{"env": "test"}, map[string]string{"note": "mine"}
 	created.Spec.Zone, created.Spec.ID = "eu-1", "an-id-that-the-hub-will-learn"
@@ -330,8 +294,9 @@ func testCreate(t *testing.T, h *aggregated.Hub) {
 	}
 }
 
-// testCreateAgain creates Clusters of ManagedClusters that are there.
-func testCreateAgain(t *testing.T, h *aggregated.Hub) {
+// TestAClusterIsCreatedOfAManagedClusterThatIsThere creates Clusters of ManagedClusters that are there.
+func TestAClusterIsCreatedOfAManagedClusterThatIsThere(t *testing.T) {
+	h := clusterHubs.ShareFixture(t)
 	h.CreateJoined(t, "waiting", func(mc *clusterv1.ManagedCluster, _ *fleetv1alpha1.ClusterConnection) {
 		mc.Spec.HubAcceptsClient = false
 		mc.Labels = map[string]string{"of": "the-agent"}
@@ -355,7 +320,8 @@ func testCreateAgain(t *testing.T, h *aggregated.Hub) {
 	}
 }
 
-func testLabels(t *testing.T, h *aggregated.Hub) {
+func TestLabelsOfAClusterAreThoseOfItsManagedCluster(t *testing.T) {
+	h := clusterHubs.ShareFixture(t)
 	h.CreateJoined(t, "labels", func(mc *clusterv1.ManagedCluster, _ *fleetv1alpha1.ClusterConnection) {
 		mc.Labels = map[string]string{"old": "1", "kept": "1"}
 	})
@@ -391,7 +357,8 @@ func testLabels(t *testing.T, h *aggregated.Hub) {
 	}
 }
 
-func testTaints(t *testing.T, h *aggregated.Hub) {
+func TestTaintsOfAClusterAreThoseOfItsManagedCluster(t *testing.T) {
+	h := clusterHubs.ShareFixture(t)
 	h.CreateJoined(t, "taints")
 	clusters := h.DynamicClient(t, h.AdminConfig)
 	taint := func(patch string) *v1alpha1.Cluster {

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,29 +27,6 @@ import (
 	"github.com/capstan-io/capstan/internal/testing/env"
 )
 
-func TestTheHubServesWorks(t *testing.T) {
-	h := aggregated.StartHub(t, "../../config/crd")
-	for _, name := range []string{"m1", "m2", "karmada-es-m1"} {
-		h.CreateObject(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
-	}
-	for _, test := range []struct {
-		name string
-		run  func(*testing.T, *aggregated.Hub)
-	}{
-		{"Discovery", worksDiscovery},
-		{"Read", worksRead},
-		{"Select", worksSelect},
-		{"Pages", worksPages},
-		{"Watch", worksWatch},
-		{"Table", worksTable},
-		{"ReadOnly", worksReadOnly},
-		{"Suspend", worksSuspend},
-		{"Attacks", worksAttacks},
-	} {
-		t.Run(test.name, func(t *testing.T) { test.run(t, h) })
-	}
-}
-
 // manifestWork is one of a binding, unless it has no labels.
 func manifestWork(cluster, name string, labels map[string]string) *workv1.ManifestWork {
 	object := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"` + name + `","namespace":"default"}}`
@@ -64,7 +40,8 @@ func bound(of string) map[string]string {
 	return map[string]string{workv1alpha1.LabelPermanentID: "id-" + of, "of": of}
 }
 
-func worksDiscovery(t *testing.T, h *aggregated.Hub) {
+func TestWorksAreDiscovered(t *testing.T) {
+	h := workHubs.ShareFixture(t)
 	list, err := discovery.NewDiscoveryClientForConfigOrDie(h.AdminConfig).ServerResourcesForGroupVersion("work.karmada.io/v1alpha1")
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +54,8 @@ func worksDiscovery(t *testing.T, h *aggregated.Hub) {
 	same(t, "the resource", got, "works work Work true [get list patch update watch] [wk] [karmada-io]\n")
 }
 
-func worksRead(t *testing.T, h *aggregated.Hub) {
+func TestAWorkIsReadAsItsManifestWork(t *testing.T) {
+	h := workHubs.ShareFixture(t)
 	from := manifestWork("m1", "read", bound("read"))
 	h.CreateObject(t, from)
 	got := &workv1alpha1.Work{}
@@ -115,7 +93,8 @@ func names(list *workv1alpha1.WorkList) []string {
 	return found
 }
 
-func worksSelect(t *testing.T, h *aggregated.Hub) {
+func TestWorksAreSelected(t *testing.T) {
+	h := workHubs.ShareFixture(t)
 	for _, cluster := range []string{"m1", "m2"} {
 		h.CreateObject(t, manifestWork(cluster, "select", bound("select")))
 		h.CreateObject(t, manifestWork(cluster, "not-of-a-binding", map[string]string{"of": "select"}))
@@ -147,7 +126,8 @@ func worksSelect(t *testing.T, h *aggregated.Hub) {
 	}
 }
 
-func worksPages(t *testing.T, h *aggregated.Hub) {
+func TestWorksAreListedInPages(t *testing.T) {
+	h := workHubs.ShareFixture(t)
 	for i := range 5 {
 		h.CreateObject(t, manifestWork("m1", fmt.Sprintf("page%d", i), bound("pages")))
 		h.CreateObject(t, manifestWork("m1", fmt.Sprintf("page%d-of-a-user", i), map[string]string{"of": "pages"}))
@@ -167,7 +147,8 @@ func worksPages(t *testing.T, h *aggregated.Hub) {
 	same(t, "sizes of pages", sizes, []int{2, 2, 1})
 }
 
-func worksWatch(t *testing.T, h *aggregated.Hub) {
+func TestWorksAreWatched(t *testing.T) {
+	h := workHubs.ShareFixture(t)
 	c, err := client.NewWithWatch(h.AdminConfig, client.Options{Scheme: aggregated.NewScheme(t)})
 	if err != nil {
 		t.Fatal(err)
@@ -202,7 +183,8 @@ func worksWatch(t *testing.T, h *aggregated.Hub) {
 	}
 }
 
-func worksTable(t *testing.T, h *aggregated.Hub) {
+func TestWorksAreShownAsATable(t *testing.T) {
+	h := workHubs.ShareFixture(t)
 	work := manifestWork("m1", "table", bound("table"))
 	h.CreateObject(t, work)
 	work.Status.Conditions = []metav1.Condition{{
@@ -231,11 +213,13 @@ func worksTable(t *testing.T, h *aggregated.Hub) {
 	same(t, "cells", cells, []any{"table", "ConfigMap", "True", "age"})
 }
 
-// worksReadOnly tries what the API does not have: what is delivered is changed
+// TestNothingElseOfAWorkIsWritten tries what the API does not have: what is delivered is changed
 // where it comes from.
-func worksReadOnly(t *testing.T, h *aggregated.Hub) {
+func TestNothingElseOfAWorkIsWritten(t *testing.T) {
+	h := workHubs.ShareFixture(t)
+	h.CreateObject(t, manifestWork("m1", "kept", bound("kept")))
 	work := &workv1alpha1.Work{}
-	if err := h.Get(t.Context(), client.ObjectKey{Namespace: "karmada-es-m1", Name: "read"}, work); err != nil {
+	if err := h.Get(t.Context(), client.ObjectKey{Namespace: "karmada-es-m1", Name: "kept"}, work); err != nil {
 		t.Fatal(err)
 	}
 	for verb, err := range map[string]error{
@@ -267,8 +251,9 @@ func worksReadOnly(t *testing.T, h *aggregated.Hub) {
 	}
 }
 
-// worksSuspend suspends a Work as users of Karmada do, and lets it go on.
-func worksSuspend(t *testing.T, h *aggregated.Hub) {
+// TestAWorkIsSuspendedAndGoesOn suspends a Work as users of Karmada do, and lets it go on.
+func TestAWorkIsSuspendedAndGoesOn(t *testing.T) {
+	h := workHubs.ShareFixture(t)
 	from := manifestWork("m1", "suspend", bound("suspend"))
 	from.Annotations = map[string]string{"of": "somebody"}
 	h.CreateObject(t, from)
@@ -330,9 +315,11 @@ func worksSuspend(t *testing.T, h *aggregated.Hub) {
 	}
 }
 
-// worksAttacks are requests of a user who may read the Works of one cluster.
-func worksAttacks(t *testing.T, h *aggregated.Hub) {
+// TestWhoMayReadTheWorksOfAClusterReadsNoOthers are requests of a user who may read the Works of one cluster.
+func TestWhoMayReadTheWorksOfAClusterReadsNoOthers(t *testing.T) {
+	h := workHubs.ShareFixture(t)
 	const user = "reader-of-m1"
+	h.CreateObject(t, manifestWork("m1", "only-read", bound("only-read")))
 	read := rbacv1.PolicyRule{APIGroups: []string{workv1alpha1.GroupName}, Resources: []string{"works"}, Verbs: []string{"get", "list", "watch"}}
 	h.GrantUser(t, user, "karmada-es-m1", read)
 	env.WaitAllowed(t.Context(), t, h.AdminConfig, env.UserReview(user), "karmada-es-m1", read, true)
@@ -355,7 +342,7 @@ func worksAttacks(t *testing.T, h *aggregated.Hub) {
 			t.Errorf("Works %s: %v, want that they are forbidden", name, err)
 		}
 	}
-	suspended := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-m1", Name: "read"}}
+	suspended := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-m1", Name: "only-read"}}
 	if err := c.Patch(t.Context(), suspended, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"suspendDispatching":true}}`))); !apierrors.IsForbidden(err) {
 		t.Errorf("who may only read suspends a Work: %v, want that it is forbidden", err)
 	}

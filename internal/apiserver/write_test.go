@@ -23,7 +23,8 @@ import (
 	"github.com/capstan-io/capstan/internal/testing/aggregated"
 )
 
-func testApply(t *testing.T, h *aggregated.Hub) {
+func TestAClusterIsApplied(t *testing.T) {
+	h := clusterHubs.ShareFixture(t)
 	clusters := h.DynamicClient(t, h.AdminConfig)
 	apply := func(manager string, labels map[string]any, spec map[string]any) (*unstructured.Unstructured, error) {
 		return clusters.Apply(t.Context(), "applied", &unstructured.Unstructured{Object: map[string]any{
@@ -51,7 +52,8 @@ func testApply(t *testing.T, h *aggregated.Hub) {
 	}
 }
 
-func testConflicts(t *testing.T, h *aggregated.Hub) {
+func TestAnUpdateOfAnEarlierVersionConflicts(t *testing.T) {
+	h := clusterHubs.ShareFixture(t)
 	h.CreateJoined(t, "conflicts")
 	first, second := &v1alpha1.Cluster{}, &v1alpha1.Cluster{}
 	h.ReadObject(t, "conflicts", first)
@@ -85,7 +87,8 @@ func testConflicts(t *testing.T, h *aggregated.Hub) {
 	}
 }
 
-func testMistakes(t *testing.T, h *aggregated.Hub) {
+func TestMistakesInAClusterAreTold(t *testing.T) {
+	h := clusterHubs.ShareFixture(t)
 	h.CreateJoined(t, "mistakes")
 	for name, test := range map[string]struct {
 		change func(*v1alpha1.Cluster)
@@ -128,7 +131,8 @@ func testMistakes(t *testing.T, h *aggregated.Hub) {
 	}
 }
 
-func testDryRun(t *testing.T, h *aggregated.Hub) {
+func TestADryRunOfAClusterChangesNothing(t *testing.T) {
+	h := clusterHubs.ShareFixture(t)
 	dry := aggregated.NewCluster("dry", v1alpha1.Pull)
 	if err := h.Create(t.Context(), dry, client.DryRunAll); err != nil || dry.UID == "" {
 		t.Fatalf("creating without effect: %v (uid %q)", err, dry.UID)
@@ -153,7 +157,8 @@ func testDryRun(t *testing.T, h *aggregated.Hub) {
 	}
 }
 
-func testStatus(t *testing.T, h *aggregated.Hub) {
+func TestOfTheStatusOfAClusterOnlyConditionsAreWritten(t *testing.T) {
+	h := clusterHubs.ShareFixture(t)
 	h.CreateJoined(t, "status", reported)
 	cluster := &v1alpha1.Cluster{}
 	h.ReadObject(t, "status", cluster)
@@ -192,7 +197,8 @@ func testStatus(t *testing.T, h *aggregated.Hub) {
 	}
 }
 
-func testDelete(t *testing.T, h *aggregated.Hub) {
+func TestADeletedClusterIsThereUntilThatIsForced(t *testing.T) {
+	h := clusterHubs.ShareFixture(t)
 	h.CreateJoined(t, "deleted", func(mc *clusterv1.ManagedCluster, _ *fleetv1alpha1.ClusterConnection) {
 		mc.Finalizers = []string{clusterv1.FinalizerAPIResourceCleanup}
 	})
@@ -217,11 +223,9 @@ func testDelete(t *testing.T, h *aggregated.Hub) {
 	if mc.DeletionTimestamp == nil {
 		t.Error("the ManagedCluster is not deleted")
 	}
-}
 
-// testDeleteForced ends the deletion without the agent.
-func testDeleteForced(t *testing.T, h *aggregated.Hub) {
-	cluster, mc := &v1alpha1.Cluster{}, &clusterv1.ManagedCluster{}
+	// The deletion ends without the agent.
+	cluster, mc = &v1alpha1.Cluster{}, &clusterv1.ManagedCluster{}
 	h.ReadObject(t, "deleted", cluster)
 	cluster.Finalizers = nil
 	if err := h.Update(t.Context(), cluster); err != nil {
@@ -246,7 +250,8 @@ func testDeleteForced(t *testing.T, h *aggregated.Hub) {
 	}
 }
 
-func testDeleteMany(t *testing.T, h *aggregated.Hub) {
+func TestManyClustersAreDeletedTogether(t *testing.T) {
+	h := clusterHubs.ShareFixture(t)
 	h.CreateJoined(t, "many1", labelled("many"))
 	h.CreateJoined(t, "many2", labelled("many"))
 	if err := h.DeleteAllOf(t.Context(), &v1alpha1.Cluster{}, client.MatchingLabels{"of": "many"}); err != nil {
