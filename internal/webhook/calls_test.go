@@ -52,11 +52,14 @@ func (c *calls) take() map[string]int {
 	return taken
 }
 
-// testCalls proves for each field that a rule looks at that the API server
+// TestInstalledWebhooksAreCalledForWhatTheyLookAt proves for each field that a rule looks at that the API server
 // calls the webhook about it, and that it does not for the changes which agents
 // and controllers make all the time.
-func testCalls(t *testing.T, admin client.Client, count *calls) {
-	const mutate, validate, validateWork = cluster.MutateClusterPath, cluster.ValidateClusterPath, work.ValidateWorkPath
+func TestInstalledWebhooksAreCalledForWhatTheyLookAt(t *testing.T) {
+	h := installedHubs.ShareFixture(t)
+	admin := h.admin
+	count := h.count
+	const mutate, validate = cluster.MutateClusterPath, cluster.ValidateClusterPath
 	both := map[string]int{mutate: 1, validate: 1}
 	count.take()
 	c := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "called"}}
@@ -101,7 +104,6 @@ func testCalls(t *testing.T, admin client.Client, count *calls) {
 	if c.Labels[clusterv1.LabelClusterSet] != clusterv1.DefaultClusterSet {
 		t.Errorf("a cluster without labels is in the set %q, want the default one", c.Labels[clusterv1.LabelClusterSet])
 	}
-	testCallsForWorks(t, admin, count, map[string]int{validateWork: 1})
 }
 
 // caughtUp waits until the API server's own cache has the object as it was
@@ -116,7 +118,12 @@ func caughtUp(t *testing.T, admin client.Client, written client.Object) {
 	}
 }
 
-func testCallsForWorks(t *testing.T, admin client.Client, count *calls, validated map[string]int) {
+func TestInstalledWebhooksAreCalledForWhatTheyLookAtInWorks(t *testing.T) {
+	h := installedHubs.ShareFixture(t)
+	admin := h.admin
+	count := h.count
+	validated := map[string]int{work.ValidateWorkPath: 1}
+	count.take()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "called", Labels: map[string]string{clusterv1.LabelClusterName: "called"}}}
 	w := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "called", Name: "w"}}
 	w.Spec.Workload.Manifests = []workv1.Manifest{{RawExtension: runtime.RawExtension{

@@ -33,8 +33,12 @@ func bootstrapRules() []rbacv1.PolicyRule {
 	}
 }
 
-// testFlood has a bootstrap token create clusters that nobody accepts.
-func testFlood(t *testing.T, admin, token, registrar client.Client) {
+// TestABootstrapTokenHasSoManyClustersThatWait has a bootstrap token create clusters that nobody accepts.
+func TestABootstrapTokenHasSoManyClustersThatWait(t *testing.T) {
+	h := installedHubs.ShareFixture(t)
+	admin := h.admin
+	registrar := h.userClient(t, "registrar")
+	token := h.userClient(t, bootstrapUser)
 	named := func(i int) *clusterv1.ManagedCluster {
 		return &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("flood-%d", i)}}
 	}

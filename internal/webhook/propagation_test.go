@@ -16,14 +16,12 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	sigsyaml "sigs.k8s.io/yaml"
 
@@ -37,32 +35,9 @@ import (
 // propagationController is the account that the configurations for bindings exempt.
 const propagationController = "system:serviceaccount:open-cluster-management-hub:propagation-controller-sa"
 
-// testPropagation has policies and bindings made by an administrator, who is told
-// warnings, and by the controller.
-func testPropagation(t *testing.T, config *rest.Config, count *calls) {
-	var warnings warned
-	c := rest.CopyConfig(config)
-	c.WarningHandler = &warnings
-	admin := newClient(t, c)
-	c.Impersonate = rest.ImpersonationConfig{UserName: propagationController, Groups: []string{"system:masters"}}
-	controller := newClient(t, c)
-	c.Impersonate = rest.ImpersonationConfig{UserName: "author", Groups: []string{"system:authenticated"}}
-	allow(t, config, admin, "author", []rbacv1.PolicyRule{
-		{APIGroups: []string{policyv1alpha1.GroupName}, Resources: []string{"propagationpolicies"}, Verbs: []string{"create", "update"}},
-		{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"list"}},
-	})
-	author := newClient(t, c)
-	t.Run("authors", func(t *testing.T) { testAuthors(t, author) })
-	t.Run("policies", func(t *testing.T) { testPolicies(t, admin, count, &warnings) })
-	t.Run("further policies", func(t *testing.T) { testFurtherPolicies(t, admin) })
-	t.Run("customizations", func(t *testing.T) { testCustomizations(t, admin) })
-	t.Run("interpreter webhooks", func(t *testing.T) { testInterpreterWebhooks(t, admin) })
-	t.Run("samples", func(t *testing.T) { testSamples(t, admin, &warnings) })
-	t.Run("bindings", func(t *testing.T) { testBindingsOfObjects(t, admin, controller, count) })
-	t.Run("deletion protection", func(t *testing.T) { testProtection(t, admin) })
-}
-
-func testCustomizations(t *testing.T, admin client.Client) {
+func TestCustomizationsAreChecked(t *testing.T) {
+	h := installedHubs.ShareFixture(t)
+	admin := h.admin
 	customization := func(name, script string) *configv1alpha1.ResourceInterpreterCustomization {
 		c := &configv1alpha1.ResourceInterpreterCustomization{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		c.Spec.Target = configv1alpha1.CustomizationTarget{APIVersion: "example.com/v1", Kind: "Workload"}
@@ -81,12 +56,13 @@ func testCustomizations(t *testing.T, admin client.Client) {
 	if err := admin.Update(t.Context(), first); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "is an 'end' missing?") {
 		t.Errorf("a script that does not compile: %v", err)
 	}
-	testKeysOfCustomizations(t, admin)
 }
 
-// testKeysOfCustomizations sends a wrong key beside a right one: by POST, and in each way that an
+// TestKeysOfCustomizationsAreChecked sends a wrong key beside a right one: by POST, and in each way that an
 // object is changed.
-func testKeysOfCustomizations(t *testing.T, admin client.Client) {
+func TestKeysOfCustomizationsAreChecked(t *testing.T) {
+	h := installedHubs.ShareFixture(t)
+	admin := h.admin
 	customization := func(script string, keys ...string) *unstructured.Unstructured {
 		rules := map[string]any{"healthInterpretation": map[string]any{"luaScript": script}}
 		for _, key := range keys {
@@ -129,7 +105,9 @@ func testKeysOfCustomizations(t *testing.T, admin client.Client) {
 	refused("PUT", admin.Update(t.Context(), there))
 }
 
-func testInterpreterWebhooks(t *testing.T, admin client.Client) {
+func TestInterpreterWebhooksAreChecked(t *testing.T) {
+	h := installedHubs.ShareFixture(t)
+	admin := h.admin
 	at := "https://interpreter.example.com"
 	c := &configv1alpha1.ResourceInterpreterWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: "workloads"},
@@ -155,7 +133,11 @@ func deployments() []policyv1alpha1.ResourceSelector {
 	return []policyv1alpha1.ResourceSelector{{APIVersion: "apps/v1", Kind: "Deployment"}}
 }
 
-func testPolicies(t *testing.T, admin client.Client, count *calls, warnings *warned) {
+func TestPoliciesAreCompletedAndChecked(t *testing.T) {
+	h := installedHubs.ShareFixture(t)
+	warnings := &warned{}
+	admin := h.warnedAdmin(t, warnings)
+	count := h.count
 	const label = policyv1alpha1.LabelPropagationPolicyID
 	policy := &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}
 	policy.Spec.ResourceSelectors, policy.Spec.Association = deployments(), true
@@ -197,8 +179,10 @@ func testPolicies(t *testing.T, admin client.Client, count *calls, warnings *war
 	}
 }
 
-// testAuthors has a user who may list Deployments and nothing else.
-func testAuthors(t *testing.T, author client.Client) {
+// TestAnAuthorSendsOnlyWhatHeMayRead has a user who may list Deployments and nothing else.
+func TestAnAuthorSendsOnlyWhatHeMayRead(t *testing.T) {
+	h := installedHubs.ShareFixture(t)
+	author := h.userClient(t, "author")
 	policy := &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "of-an-author"}}
 	policy.Spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: "v1", Kind: "Secret", Name: "key"}}
 	refused(t, author.Create(t.Context(), policy.DeepCopy()), apierrors.IsForbidden, `user "author" may not get secrets "key" in namespace "default"`)
@@ -210,7 +194,9 @@ func testAuthors(t *testing.T, author client.Client) {
 	refused(t, author.Update(t.Context(), policy), apierrors.IsForbidden, `may not list configmaps in namespace "default"`)
 }
 
-func testFurtherPolicies(t *testing.T, admin client.Client) {
+func TestPoliciesOfOtherKindsAreCompletedAndChecked(t *testing.T) {
+	h := installedHubs.ShareFixture(t)
+	admin := h.admin
 	all := &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "all"}}
 	all.Spec.ResourceSelectors = deployments()
 	if err := admin.Create(t.Context(), all); err != nil || all.Labels[policyv1alpha1.LabelClusterPropagationPolicyID] == "" || all.Spec.ResourceSelectors[0].Namespace != "" {
@@ -231,8 +217,11 @@ func sampleDefinitions() []string {
 	return []string{"../../config/samples/propagation-crd/definition.yaml", "../../config/samples/propagation-customization/definition.yaml"}
 }
 
-// testSamples has the samples accepted as they are, without a warning.
-func testSamples(t *testing.T, admin client.Client, warnings *warned) {
+// TestSamplesAreAcceptedWithoutAWarning has the samples accepted as they are, without a warning.
+func TestSamplesAreAcceptedWithoutAWarning(t *testing.T) {
+	h := installedHubs.ShareFixture(t)
+	warnings := &warned{}
+	admin := h.warnedAdmin(t, warnings)
 	files, err := filepath.Glob("../../config/samples/propagation-*/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%d samples: %v", len(files), err)
@@ -261,7 +250,11 @@ func testSamples(t *testing.T, admin client.Client, warnings *warned) {
 	}
 }
 
-func testBindingsOfObjects(t *testing.T, admin, controller client.Client, count *calls) {
+func TestBindingsOfObjectsAreLabelledAndChecked(t *testing.T) {
+	h := installedHubs.ShareFixture(t)
+	admin := h.admin
+	controller := h.userClient(t, propagationController, "system:masters")
+	count := h.count
 	binding := func(name string) *workv1alpha2.ResourceBinding {
 		b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
 		b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "default", Name: name}
@@ -296,7 +289,9 @@ func testBindingsOfObjects(t *testing.T, admin, controller client.Client, count 
 	}
 }
 
-func testProtection(t *testing.T, admin client.Client) {
+func TestObjectsThatAreProtectedStay(t *testing.T) {
+	h := installedHubs.ShareFixture(t)
+	admin := h.admin
 	for i, object := range manifests.DeletionProtection(manifests.Hub{Name: "hub"}) {
 		content, err := json.Marshal(object)
 		if err != nil {

@@ -6,11 +6,12 @@ package webhook_test
 import (
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
 )
@@ -31,7 +32,10 @@ func executedSpec() workv1.ManifestWorkSpec {
 	}
 }
 
-func testReplicaSets(t *testing.T, admin, registrar client.Client) {
+func TestAReplicaSetExecutesOnlyByPermission(t *testing.T) {
+	h := installedHubs.ShareFixture(t)
+	admin := h.admin
+	registrar := h.userClient(t, "registrar")
 	set := &workv1alpha1.ManifestWorkReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}
 	set.Spec.PlacementRefs = []workv1alpha1.LocalPlacementReference{{Name: "p"}}
 	refused(t, registrar.Create(t.Context(), set.DeepCopy()), apierrors.IsBadRequest, "spec.manifestWorkTemplate.workload.manifests is empty")
@@ -49,11 +53,19 @@ func testReplicaSets(t *testing.T, admin, registrar client.Client) {
 	refused(t, registrar.Update(t.Context(), set.DeepCopy()), apierrors.IsForbidden, "execute-as")
 }
 
-// testExempt creates the work of a template as the work controller, and as
+// TestAWorkOfTheWorkControllerIsExempt creates the work of a template as the work controller, and as
 // somebody else.
-func testExempt(t *testing.T, count *calls, controller, registrar client.Client) {
+func TestAWorkOfTheWorkControllerIsExempt(t *testing.T) {
+	h := installedHubs.ShareFixture(t)
+	count := h.count
+	registrar := h.userClient(t, "registrar")
+	controller := h.userClient(t, workController)
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "exempt", Labels: map[string]string{clusterv1.LabelClusterName: "exempt"}}}
+	if err := h.admin.Create(t.Context(), namespace); err != nil {
+		t.Fatal(err)
+	}
 	count.take()
-	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "of-a-set"}, Spec: executedSpec()}
+	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "exempt", Name: "of-a-set"}, Spec: executedSpec()}
 	if err := controller.Create(t.Context(), work.DeepCopy()); err != nil {
 		t.Errorf("the author of the template was asked already, but: %v", err)
 	}

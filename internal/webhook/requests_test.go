@@ -23,9 +23,13 @@ import (
 	"github.com/capstan-io/capstan/internal/webhook/cluster"
 )
 
-// testRequestFlood has a bootstrap token make certificate requests that nobody decides
+// TestABootstrapTokenHasSoManyRequestsThatWait has a bootstrap token make certificate requests that nobody decides
 // about, and others whose requests have nothing to do with clusters.
-func testRequestFlood(t *testing.T, admin client.Client, config *rest.Config, count *calls) {
+func TestABootstrapTokenHasSoManyRequestsThatWait(t *testing.T) {
+	h := installedHubs.ShareFixture(t)
+	admin := h.admin
+	config := h.config
+	count := h.count
 	const flooder = "system:bootstrap:flooder"
 	asks := []rbacv1.PolicyRule{{APIGroups: []string{certificatesv1.GroupName}, Resources: []string{"certificatesigningrequests"}, Verbs: []string{"create"}}}
 	as := func(user string, groups ...string) client.Client {

@@ -42,9 +42,11 @@ func (w *warnings) take() []string {
 	return all
 }
 
-// testComparedTexts has refusals whose whole text clients of OCM compare. What we advise
+// TestTextsThatClientsCompareAreThoseOfOCM has refusals whose whole text clients of OCM compare. What we advise
 // besides comes as a warning.
-func testComparedTexts(t *testing.T, config *rest.Config) {
+func TestTextsThatClientsCompareAreThoseOfOCM(t *testing.T) {
+	h := installedHubs.ShareFixture(t)
+	config := h.config
 	warned := &warnings{}
 	listening := rest.CopyConfig(config)
 	listening.WarningHandlerWithContext = warned
