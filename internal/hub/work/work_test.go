@@ -41,17 +41,17 @@ const (
 	patience = time.Minute
 )
 
-func TestFinishedWorksEnd(t *testing.T) {
+// workHubs is one hub for all tests: each has works of its own.
+var workHubs = env.NewFixtures(servers, func(t testing.TB) *rest.Config {
+	t.Helper()
 	ctrl.SetLogger(logr.Discard())
 	_, restConfig := servers.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../config/crd"} })
-	admin := newClient(t, restConfig)
-	create(t, admin, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
-	t.Run("NotASecondTooEarly", func(t *testing.T) { testReconcile(t, admin) })
-	t.Run("NotIfTheyHaveChanged", func(t *testing.T) { testChanged(t, admin, restConfig) })
-	t.Run("ByTheComponentWithItsOwnRights", func(t *testing.T) { testComponent(t, admin, restConfig) })
-}
+	create(t, newClient(t, restConfig), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	return restConfig
+})
 
-func testReconcile(t *testing.T, admin client.Client) {
+func TestFinishedWorksEndNotASecondTooEarly(t *testing.T) {
+	admin := newClient(t, workHubs.ShareFixture(t))
 	w := finished(t, admin, "reconciled", 3600, nil)
 	end := w.Status.Conditions[0].LastTransitionTime.Add(time.Hour)
 	clock := clocktesting.NewFakeClock(end.Add(-time.Second))
@@ -85,8 +85,10 @@ func testReconcile(t *testing.T, admin client.Client) {
 	}
 }
 
-// testChanged changes a work between the decision and the deletion.
-func testChanged(t *testing.T, admin client.Client, restConfig *rest.Config) {
+// TestFinishedWorksStayIfTheyHaveChanged changes a work between the decision and the deletion.
+func TestFinishedWorksStayIfTheyHaveChanged(t *testing.T) {
+	restConfig := workHubs.ShareFixture(t)
+	admin := newClient(t, restConfig)
 	watching, err := client.NewWithWatch(restConfig, client.Options{Scheme: admin.Scheme()})
 	if err != nil {
 		t.Fatal(err)
@@ -122,8 +124,10 @@ func testChanged(t *testing.T, admin client.Client, restConfig *rest.Config) {
 	}
 }
 
-// testComponent runs the component with the role that it is installed with.
-func testComponent(t *testing.T, admin client.Client, restConfig *rest.Config) {
+// TestFinishedWorksEndByTheComponentWithItsOwnRights runs the component with the role that it is installed with.
+func TestFinishedWorksEndByTheComponentWithItsOwnRights(t *testing.T) {
+	restConfig := workHubs.ShareFixture(t)
+	admin := newClient(t, restConfig)
 	const user = "work-controller-sa"
 	rules, _, err := config.Rules(config.WorkController)
 	if err != nil {
@@ -208,7 +212,7 @@ func finished(t *testing.T, c client.Client, name string, ttl int64, labels map[
 	return w
 }
 
-func create(t *testing.T, c client.Client, object client.Object) {
+func create(t testing.TB, c client.Client, object client.Object) {
 	t.Helper()
 	if err := c.Create(t.Context(), object); err != nil {
 		t.Fatal(err)
@@ -233,7 +237,7 @@ func waitGone(t *testing.T, c client.Client, w *workv1.ManifestWork) {
 	}
 }
 
-func newClient(t *testing.T, config *rest.Config) client.Client {
+func newClient(t testing.TB, config *rest.Config) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, workv1.AddToScheme} {

@@ -48,7 +48,7 @@ import (
 // There are ServiceAccounts in team-a: reader may get Placements there, author
 // create them, and stranger nothing.
 type endpoint struct {
-	*testing.T
+	testing.TB
 
 	client client.Client
 	http   *http.Client
@@ -56,31 +56,19 @@ type endpoint struct {
 	tokens map[string]string
 }
 
-func TestEndpoint(t *testing.T) {
-	e := start(t)
-	t.Run("Get", func(t *testing.T) { e.of(t).get() })
-	t.Run("Post", func(t *testing.T) { e.of(t).post() })
-	t.Run("Attacks", func(t *testing.T) { e.of(t).attacks() })
-	t.Run("Mistakes", func(t *testing.T) { e.of(t).mistakes() })
-	t.Run("WritesNothing", func(t *testing.T) {
-		decisions := &clusterv1beta1.PlacementDecisionList{}
-		if err := e.client.List(t.Context(), decisions); err != nil || len(decisions.Items) > 0 {
-			t.Errorf("there are %d PlacementDecisions, %v", len(decisions.Items), err)
-		}
-		list := &clusterv1beta1.PlacementList{}
-		if err := e.client.List(t.Context(), list); err != nil || len(list.Items) != 2 || list.Items[0].Generation+list.Items[1].Generation != 2 {
-			t.Errorf("the Placements are %+v, %v", list.Items, err)
-		}
-	})
+// endpoints are one for all tests.
+var endpoints = env.NewFixtures(servers, start)
+
+// endpointOf returns the endpoint as a test uses it.
+func endpointOf(t testing.TB) *endpoint {
+	t.Helper()
+	e := *endpoints.ShareFixture(t)
+	e.TB = t
+	return &e
 }
 
-func (e *endpoint) of(t *testing.T) *endpoint {
-	part := *e
-	part.T = t
-	return &part
-}
-
-func (e *endpoint) get() {
+func TestEndpointAnswersForAPlacement(t *testing.T) {
+	e := endpointOf(t)
 	want := EvaluationAnswer{
 		Placement: &clusterv1beta1.Placement{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "cluster.open-cluster-management.io/v1beta1", Kind: "Placement"},
@@ -101,38 +89,40 @@ func (e *endpoint) get() {
 	got := e.answer(status, body)
 	want.Placement.Spec = got.Placement.Spec // with the defaults of the API server
 	if diff := cmp.Diff(want, got); diff != "" {
-		e.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 	var keys map[string]json.RawMessage
 	if err := json.Unmarshal(body, &keys); err != nil {
-		e.Fatal(err)
+		t.Fatal(err)
 	}
 	for _, key := range []string{"placement", "filteredPipelineResults", "prioritizeResults", "aggregatedScores"} {
 		if keys[key] == nil {
-			e.Errorf("the answer has no %s: %s", key, body)
+			t.Errorf("the answer has no %s: %s", key, body)
 		}
 	}
 }
 
-// post asks what a Placement would choose that is not there: as OCM's clients do,
+// TestEndpointAnswersForAPlacementThatIsNotThere asks what a Placement would choose that is not there: as OCM's clients do,
 // with the name in the body, and with the name in the path.
-func (e *endpoint) post() {
+func TestEndpointAnswersForAPlacementThatIsNotThere(t *testing.T) {
+	e := endpointOf(t)
 	for path, name := range map[string]string{Path: `"namespace": "team-a", "name": "trial"`, Path + "team-a/trial": ""} {
 		body := fmt.Sprintf(`{"apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "Placement", "metadata": {%s},
 			"spec": {"predicates": [{"requiredClusterSelector": {"labelSelector": {"matchLabels": {"env": "prod"}}}}]}}`, name)
 		got := e.answer(e.ask(http.MethodPost, path, e.tokens["author"], []byte(body)))
 		if got.Placement.Namespace != "team-a" || got.Placement.Name != "trial" || got.Error != "" {
-			e.Errorf("POST %s is answered with %+v", path, got)
+			t.Errorf("POST %s is answered with %+v", path, got)
 		}
 		if diff := cmp.Diff([]ClusterScore{{"calm", 100}}, got.Aggregated); diff != "" {
-			e.Errorf("POST %s (-want +got):\n%s", path, diff)
+			t.Errorf("POST %s (-want +got):\n%s", path, diff)
 		}
 	}
 }
 
-// attacks are requests of those who may not know what they ask for. None of the
+// TestEndpointTellsNothingToWhoMayNotKnow are requests of those who may not know what they ask for. None of the
 // answers may tell a cluster, or which Placements there are.
-func (e *endpoint) attacks() {
+func TestEndpointTellsNothingToWhoMayNotKnow(t *testing.T) {
+	e := endpointOf(t)
 	named := func(namespace string) []byte {
 		return fmt.Appendf(nil, `{"metadata": {"namespace": %q, "name": "web"}}`, namespace)
 	}
@@ -168,7 +158,7 @@ func (e *endpoint) attacks() {
 		"endless brackets":              {method: http.MethodPost, path: Path, token: "author", body: bytes.Repeat([]byte("["), BodyMax), want: 400, message: "not a JSON Placement"},
 	}
 	for name, tc := range cases {
-		e.Run(name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			method := tc.method
 			if method == "" {
 				method = http.MethodGet
@@ -177,7 +167,7 @@ func (e *endpoint) attacks() {
 			if known := e.tokens[token]; known != "" {
 				token = known
 			}
-			status, body := e.of(t).ask(method, tc.path, token, tc.body)
+			status, body := endpointOf(t).ask(method, tc.path, token, tc.body)
 			var got EvaluationAnswer
 			if err := json.Unmarshal(body, &got); err != nil {
 				t.Fatalf("got %d %q, which is not JSON: %v", status, body, err)
@@ -194,8 +184,9 @@ func (e *endpoint) attacks() {
 	}
 }
 
-// mistakes are Placements that the endpoint says what is wrong with, soon.
-func (e *endpoint) mistakes() {
+// TestEndpointTellsMistakesSoon are Placements that the endpoint says what is wrong with, soon.
+func TestEndpointTellsMistakesSoon(t *testing.T) {
+	e := endpointOf(t)
 	ask := func(expressions ...string) EvaluationAnswer {
 		p := &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "trial"}}
 		for _, text := range expressions {
@@ -205,7 +196,7 @@ func (e *endpoint) mistakes() {
 		}
 		body, err := json.Marshal(p)
 		if err != nil {
-			e.Fatal(err)
+			t.Fatal(err)
 		}
 		return e.answer(e.ask(http.MethodPost, Path, e.tokens["author"], body))
 	}
@@ -224,8 +215,21 @@ func (e *endpoint) mistakes() {
 		"an enormous expression": {ask("'" + strings.Repeat("x", BodyMax/2) + "' == ''"), many},
 	} {
 		if !strings.Contains(mistake.got.Error, mistake.want) {
-			e.Errorf("%s: the error is %.200q, want one with %q", name, mistake.got.Error, mistake.want)
+			t.Errorf("%s: the error is %.200q, want one with %q", name, mistake.got.Error, mistake.want)
 		}
+	}
+}
+
+// TestEndpointWritesNothing looks at what the tests before have left.
+func TestEndpointWritesNothing(t *testing.T) {
+	e := endpointOf(t)
+	decisions := &clusterv1beta1.PlacementDecisionList{}
+	if err := e.client.List(t.Context(), decisions); err != nil || len(decisions.Items) > 0 {
+		t.Errorf("there are %d PlacementDecisions, %v", len(decisions.Items), err)
+	}
+	list := &clusterv1beta1.PlacementList{}
+	if err := e.client.List(t.Context(), list); err != nil || len(list.Items) != 2 || list.Items[0].Generation+list.Items[1].Generation != 2 {
+		t.Errorf("the Placements are %+v, %v", list.Items, err)
 	}
 }
 
@@ -266,7 +270,7 @@ func (e *endpoint) ask(method, path, token string, body []byte) (int, []byte) {
 }
 
 // start serves the endpoint with a certificate for the address that it is on.
-func start(t *testing.T) *endpoint {
+func start(t testing.TB) *endpoint {
 	t.Helper()
 	ctrl.SetLogger(logr.Discard())
 	_, config := servers.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../../config/crd"} })
@@ -281,7 +285,7 @@ func start(t *testing.T) *endpoint {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &endpoint{T: t, client: c, host: fmt.Sprintf("127.0.0.1:%d", freePort(t)), tokens: map[string]string{}}
+	e := &endpoint{TB: t, client: c, host: fmt.Sprintf("127.0.0.1:%d", freePort(t)), tokens: map[string]string{}}
 	e.populate()
 	for name, verb := range map[string]string{"reader": "get", "author": "create", "stranger": ""} {
 		e.account(name, verb)
@@ -337,7 +341,7 @@ func (e *endpoint) asController(config *rest.Config) *rest.Config {
 		}
 	}
 	for _, rule := range rules {
-		env.WaitAllowed(e.Context(), e.T, config, authorizationv1.SubjectAccessReviewSpec{User: name}, "", rule, true)
+		env.WaitAllowed(e.Context(), e.TB, config, authorizationv1.SubjectAccessReviewSpec{User: name}, "", rule, true)
 	}
 	config = rest.CopyConfig(config)
 	config.Impersonate.UserName = name
@@ -407,7 +411,7 @@ func (e *endpoint) account(name, verb string) {
 }
 
 // certificate returns a directory with a serving certificate, and who signed it.
-func certificate(t *testing.T) (string, *x509.CertPool) {
+func certificate(t testing.TB) (string, *x509.CertPool) {
 	t.Helper()
 	authority, err := certs.NewAuthority("test", time.Now())
 	if err != nil {
@@ -428,7 +432,7 @@ func certificate(t *testing.T) (string, *x509.CertPool) {
 	return dir, roots
 }
 
-func freePort(t *testing.T) int {
+func freePort(t testing.TB) int {
 	t.Helper()
 	var config net.ListenConfig
 	listener, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")

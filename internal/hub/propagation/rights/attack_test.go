@@ -22,9 +22,9 @@ import (
 // fencePatience is how long a fence may take until it is in force.
 const fencePatience = 30 * time.Second
 
-// attack lets whoever has the token of the controller try to get further.
-func (h *hub) attack(t *testing.T) {
-	t.Run("ByOtherObjects", h.others)
+// TestRightsCannotBeExceeded lets whoever has the token of the controller try to get further.
+func TestRightsCannotBeExceeded(t *testing.T) {
+	h := newHub(t)
 	changes := roleChanges()
 	for name, change := range changes {
 		if err := h.write(t, h.account, change); err != nil {
@@ -106,8 +106,9 @@ func roleChanges() map[string]func(*rbacv1.ClusterRole) {
 	return changes
 }
 
-// others are other ways than by its own role.
-func (h *hub) others(t *testing.T) {
+// TestRightsCannotBeExceededByOtherObjects are other ways than by its own role.
+func TestRightsCannotBeExceededByOtherObjects(t *testing.T) {
+	h := newHub(t)
 	everything := []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}}
 	named := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }
 	h.create(t, &rbacv1.ClusterRole{ObjectMeta: named("other")})

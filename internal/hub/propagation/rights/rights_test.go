@@ -46,7 +46,7 @@ type hub struct {
 	events  *clientevents.FakeRecorder
 }
 
-func startHub(t *testing.T) *hub {
+func startHub(t testing.TB) *hub {
 	t.Helper()
 	definitions, err := config.PropagationCRDs()
 	if err != nil {
@@ -82,7 +82,18 @@ func startHub(t *testing.T) *hub {
 	return h
 }
 
-func newClient(t *testing.T, config *rest.Config) client.Client {
+// hubs are one for all tests: each has policies of its own, and removes them.
+var hubs = env.NewFixtures(servers, startHub)
+
+// newHub returns the hub with events of the test's own.
+func newHub(t *testing.T) *hub {
+	t.Helper()
+	h := *hubs.ShareFixture(t)
+	h.events = clientevents.NewFakeRecorder(16)
+	return &h
+}
+
+func newClient(t testing.TB, config *rest.Config) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := errors.Join(admissionv1.AddToScheme(scheme), rbacv1.AddToScheme(scheme), policyv1alpha1.AddToScheme(scheme), workv1alpha2.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)); err != nil {
@@ -95,7 +106,7 @@ func newClient(t *testing.T, config *rest.Config) client.Client {
 	return c
 }
 
-func (h *hub) create(t *testing.T, object client.Object) {
+func (h *hub) create(t testing.TB, object client.Object) {
 	t.Helper()
 	if err := h.root.Create(t.Context(), object); err != nil {
 		t.Fatal(err)
@@ -150,18 +161,8 @@ func pass(t *testing.T, c *rights.TemplateRoleController) time.Duration {
 	return result.RequeueAfter
 }
 
-func TestRights(t *testing.T) {
-	h := startHub(t)
-	t.Run("FollowPolicies", h.follow)
-	t.Run("FollowWhatCustomizedKindsNeed", h.said)
-	t.Run("StayAsLongAsThereAreBindings", h.bound)
-	t.Run("OfAKindThatComesLater", h.later)
-	t.Run("StayWhileNobodyCanTell", h.unknown)
-	t.Run("AreNotForReservedKinds", h.reserved)
-	t.Run("CannotBeExceeded", h.attack)
-}
-
-func (h *hub) follow(t *testing.T) {
+func TestRightsFollowPolicies(t *testing.T) {
+	h := newHub(t)
 	c := h.controller(h.root.RESTMapper())
 	if pass(t, c); len(h.role(t).Rules) != 0 {
 		t.Errorf("without a policy there are rules: %v", h.role(t).Rules)
@@ -191,9 +192,10 @@ func (h *hub) follow(t *testing.T) {
 	}
 }
 
-// said has a kind of which only its binding says what it needs: that counts as long as
+// TestRightsFollowWhatCustomizedKindsNeed has a kind of which only its binding says what it needs: that counts as long as
 // a policy sends what the kind needs, and not for kinds that are never sent.
-func (h *hub) said(t *testing.T) {
+func TestRightsFollowWhatCustomizedKindsNeed(t *testing.T) {
+	h := newHub(t)
 	c := h.controller(h.root.RESTMapper())
 	p := policy("web", policyv1alpha1.ResourceSelector{APIVersion: "v1", Kind: "Service"})
 	h.create(t, p)
@@ -221,9 +223,10 @@ func (h *hub) said(t *testing.T) {
 	h.may(t, false, "get", "", "configmaps")
 }
 
-// bound has bindings that are left when no policy selects their kinds any more, and
+// TestRightsStayAsLongAsThereAreBindings has bindings that are left when no policy selects their kinds any more, and
 // one of a kind that none ever did.
-func (h *hub) bound(t *testing.T) {
+func TestRightsStayAsLongAsThereAreBindings(t *testing.T) {
+	h := newHub(t)
 	c := h.controller(h.root.RESTMapper())
 	p := policy("web", deployments())
 	p.Spec.PropagateDeps = true
@@ -256,7 +259,8 @@ func (h *hub) bound(t *testing.T) {
 	}
 }
 
-func (h *hub) later(t *testing.T) {
+func TestRightsOfAKindThatComesLater(t *testing.T) {
+	h := newHub(t)
 	p := &policyv1alpha1.ClusterPropagationPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: "widgets"},
 		Spec: policyv1alpha1.PropagationSpec{ResourceSelectors: []policyv1alpha1.ResourceSelector{
@@ -307,7 +311,8 @@ func (f failing) RESTMapping(of schema.GroupKind, versions ...string) (*meta.RES
 	return f.RESTMapper.RESTMapping(of, versions...)
 }
 
-func (h *hub) unknown(t *testing.T) {
+func TestRightsStayWhileNobodyCanTell(t *testing.T) {
+	h := newHub(t)
 	mine := policy("mine", deployments())
 	h.create(t, mine)
 	t.Cleanup(func() { h.remove(t, mine) })
@@ -328,7 +333,8 @@ func (h *hub) unknown(t *testing.T) {
 	h.may(t, true, "list", "batch", "jobs")
 }
 
-func (h *hub) reserved(t *testing.T) {
+func TestRightsAreNotForReservedKinds(t *testing.T) {
+	h := newHub(t)
 	p := policy("reserved", deployments(),
 		policyv1alpha1.ResourceSelector{APIVersion: "v1", Kind: "Node"}, policyv1alpha1.ResourceSelector{APIVersion: "v1", Kind: "event"},
 		policyv1alpha1.ResourceSelector{APIVersion: "certificates.k8s.io/v1", Kind: "CertificateSigningRequest"})

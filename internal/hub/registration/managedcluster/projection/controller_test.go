@@ -23,21 +23,8 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/projection"
 )
 
-func TestProjection(t *testing.T) {
+func TestEveryManagedClusterHasACluster(t *testing.T) {
 	l := newLab(t)
-	t.Run("every ManagedCluster has a Cluster", func(t *testing.T) { created(t, l) })
-	t.Run("what shows in a Cluster is one write, and nothing else is", func(t *testing.T) { mirrors(t, l) })
-	t.Run("a crash between any two writes ends at the same state", func(t *testing.T) { crashes(t, l) })
-	t.Run("a Cluster is deleted whenever the program crashes", func(t *testing.T) { deletes(t, l) })
-	t.Run("a write to a Cluster is not lost by one that is completed", func(t *testing.T) { concurrent(t, l) })
-	t.Run("an earlier state is not mirrored over a later one", func(t *testing.T) { stale(t, l) })
-	t.Run("an intent for an earlier ManagedCluster is dropped", func(t *testing.T) { reborn(t, l) })
-	t.Run("a write that is invalid is dropped, and somebody is told", func(t *testing.T) { invalid(t, l) })
-	t.Run("a write that is refused, as somebody else wrote before it, is not lost", func(t *testing.T) { raced(t, l) })
-	t.Run("a write that is forbidden waits, and somebody is told", func(t *testing.T) { forbidden(t, l) })
-}
-
-func created(t *testing.T, l *lab) {
 	l.make(t, "new")
 	connection, mc := l.connection(t, "new"), l.cluster(t, "new")
 	c := connection.Cluster
@@ -73,7 +60,8 @@ func created(t *testing.T, l *lab) {
 	}
 }
 
-func mirrors(t *testing.T, l *lab) {
+func TestWhatShowsInAClusterIsOneWrite(t *testing.T) {
+	l := newLab(t)
 	const name = "mirrored"
 	l.make(t, name)
 	costs := func(what string, want int, change func()) {
@@ -146,9 +134,10 @@ func intent(c *fleetv1alpha1.ClusterConnection) {
 	}
 }
 
-// crashes has the program crash at each of its writes, before or after that is
+// TestACrashBetweenAnyTwoWritesEndsAtTheSameState has the program crash at each of its writes, before or after that is
 // stored, and another client change the ManagedCluster before it is back.
-func crashes(t *testing.T, l *lab) {
+func TestACrashBetweenAnyTwoWritesEndsAtTheSameState(t *testing.T) {
+	l := newLab(t)
 	for _, stored := range []bool{false, true} {
 		for at := 1; at <= 3; at++ {
 			name := fmt.Sprintf("crash-%d-%t", at, stored)
@@ -197,7 +186,8 @@ func (l *lab) completed(t *testing.T, name string, want map[string]string) {
 	}
 }
 
-func deletes(t *testing.T, l *lab) {
+func TestAClusterIsDeletedWheneverTheProgramCrashes(t *testing.T) {
+	l := newLab(t)
 	for _, stored := range []bool{false, true} {
 		for at := 1; at <= 2; at++ {
 			name := fmt.Sprintf("deleted-%d-%t", at, stored)
@@ -242,9 +232,10 @@ func deletes(t *testing.T, l *lab) {
 	}
 }
 
-// concurrent has a user write to the Cluster, and a client of OCM to the
+// TestAWriteToAClusterIsNotLostByOneThatIsCompleted has a user write to the Cluster, and a client of OCM to the
 // ManagedCluster, at each write of the controller.
-func concurrent(t *testing.T, l *lab) {
+func TestAWriteToAClusterIsNotLostByOneThatIsCompleted(t *testing.T) {
+	l := newLab(t)
 	const name = "busy"
 	l.make(t, name)
 	l.serves(t, name, intent)
@@ -274,7 +265,8 @@ func concurrent(t *testing.T, l *lab) {
 	}
 }
 
-func stale(t *testing.T, l *lab) {
+func TestAnEarlierStateIsNotMirroredOverALaterOne(t *testing.T) {
+	l := newLab(t)
 	const name = "behind"
 	l.make(t, name)
 	past := l.cluster(t, name)
@@ -289,7 +281,8 @@ func stale(t *testing.T, l *lab) {
 	}
 }
 
-func reborn(t *testing.T, l *lab) {
+func TestAnIntentForAnEarlierManagedClusterIsDropped(t *testing.T) {
+	l := newLab(t)
 	const name = "reborn"
 	l.make(t, name)
 	past := l.cluster(t, name)
@@ -309,8 +302,10 @@ func reborn(t *testing.T, l *lab) {
 	}
 }
 
-func invalid(t *testing.T, l *lab) {
+func TestAWriteThatIsInvalidIsDroppedAndTold(t *testing.T) {
+	l := newLab(t)
 	const name = "invalid"
+	l.completes(t, "valid")
 	l.make(t, name)
 	l.serves(t, name, func(c *fleetv1alpha1.ClusterConnection) {
 		c.Labels["bad"] = "shown"
@@ -323,9 +318,10 @@ func invalid(t *testing.T, l *lab) {
 	l.told(t, "Dropped")
 }
 
-// raced has a webhook refuse what was made of an earlier state, as that of
+// TestAWriteThatIsRefusedForAnEarlierStateIsNotLost has a webhook refuse what was made of an earlier state, as that of
 // ManagedClusters refuses a taint which somebody else has removed meanwhile.
-func raced(t *testing.T, l *lab) {
+func TestAWriteThatIsRefusedForAnEarlierStateIsNotLost(t *testing.T) {
+	l := newLab(t)
 	const name = "raced"
 	l.make(t, name)
 	l.serves(t, name, intent)
@@ -339,13 +335,15 @@ func raced(t *testing.T, l *lab) {
 	l.settle(t, name)
 	l.fail = nil
 	l.completed(t, name, map[string]string{"zone": "b", "new": "1", "theirs": "1"})
-	if counted := l.counted(t); counted["Dropped"] != 1 { // that of the case before
+	if counted := l.counted(t); counted["Dropped"] != 0 {
 		t.Errorf("counted are %v", counted)
 	}
 }
 
-func forbidden(t *testing.T, l *lab) {
+func TestAWriteThatIsForbiddenWaitsAndIsTold(t *testing.T) {
+	l := newLab(t)
 	const name = "forbidden"
+	l.completes(t, "allowed")
 	l.make(t, name)
 	l.serves(t, name, intent)
 	l.fail = func(write int) (bool, error) {
@@ -363,6 +361,14 @@ func forbidden(t *testing.T, l *lab) {
 	if mc := l.cluster(t, name); mc.Labels["zone"] != "b" {
 		t.Errorf("what was forbidden for a while is not done: %v", mc.Labels)
 	}
+}
+
+// completes has the controller complete what a user wants of another ManagedCluster.
+func (l *lab) completes(t *testing.T, name string) {
+	t.Helper()
+	l.make(t, name)
+	l.serves(t, name, intent)
+	l.settle(t, name)
 }
 
 // told checks that there is one event about a write that was not completed, and

@@ -22,6 +22,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/registration"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/projection"
 	"github.com/capstan-io/capstan/internal/kube/conflict"
+	"github.com/capstan-io/capstan/internal/testing/env"
 )
 
 // roundsMax is how often a test reconciles until nothing is left to do.
@@ -46,7 +47,8 @@ type lab struct {
 	controller *projection.ClusterProjectionController
 }
 
-func newLab(t *testing.T) *lab {
+// admins are of one API server for all tests: each has ManagedClusters of its own.
+var admins = env.NewFixtures(servers, func(t testing.TB) client.WithWatch {
 	t.Helper()
 	_, config := servers.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../../../config/crd"} })
 	scheme, err := registration.NewRegistrationScheme()
@@ -57,6 +59,12 @@ func newLab(t *testing.T) *lab {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return admin
+})
+
+func newLab(t *testing.T) *lab {
+	t.Helper()
+	admin := admins.ShareFixture(t)
 	l := &lab{WithWatch: admin, events: events.NewFakeRecorder(100)}
 	counted := interceptor.NewClient(admin, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
