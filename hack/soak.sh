@@ -3,12 +3,13 @@
 # too short for a slow machine fails here first. Prints each failure when it happens
 # and all of them at the end.
 #
-#   soak.sh all RUNS       every package that needs an API server
+#   soak.sh all RUNS       every package
 #   soak.sh COMMIT RUNS    every package that changed since the commit, and three
 #                          times those that import one
 #
-# It goes on where it was ended: bin/soak has which packages have passed how often,
-# as they are now. SOAK_BURNERS is how many processes keep the CPU busy, 2 by default.
+# It goes on where it was ended: bin/soak has how often the tests of each package have
+# passed, as they and what they test are now. SOAK_BURNERS is how many processes keep
+# the CPU busy, 2 by default.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -22,12 +23,27 @@ dependants_runs=3
 done=bin/soak
 mkdir -p "$done"
 
-# What the packages of the tree are made of, as it is now, committed or not.
-tree() { git ls-files -s -- '*.go' go.mod; git diff HEAD; git ls-files --others --exclude-standard -z -- '*.go' | xargs -0 -r sha256sum; }
-state=$(tree | sha256sum | cut -c1-16)
+module=$(go list -m)
+# Their tests start programs of the tree, or read it by one.
+programs=$(hack/packages.sh programs)
+
+# Prints what the result of a package's tests depends on, as it is now, committed or not:
+# the program of its tests, what they read, or all there is. state PACKAGE PROGRAM
+state() {
+  {
+    sha256sum <"$2"
+    if grep -qxF "$1" <<<"$programs"; then
+      git ls-files -s
+      git diff HEAD
+      git ls-files --others --exclude-standard -z | xargs -0 -r sha256sum
+    elif [[ -d $1/testdata ]]; then
+      find "$1/testdata" -type f -print0 | sort -z | xargs -0 -r sha256sum
+    fi
+  } | sha256sum | cut -c1-16
+}
 
 # All lines are "RUNS PACKAGE".
-all() { hack/packages.sh controllers servers programs | sed "s/^/$runs /"; }
+all() { hack/packages.sh controllers servers programs raced rest | sed "s/^/$runs /"; }
 changed() {
   local folders
   folders=$( { git diff --name-only "$since" -- '*.go' '*/testdata/*'; git ls-files --others --exclude-standard -- '*.go'; } |
@@ -45,6 +61,7 @@ changed() {
 }
 
 if [[ $since == all ]]; then list=$(all); else list=$(changed) || exit 1; fi
+list=$(sed "s,\([0-9]\) $module,\1 .," <<<"$list")
 
 pids=()
 for ((i = 0; i < burners; i++)); do
@@ -55,21 +72,30 @@ trap 'kill "${pids[@]}" 2>/dev/null || true' EXIT
 
 failed=() count=0
 while read -r times package; do
-  [[ -n $package ]] || continue
+  name=${package#./}
+  program=$PWD/$done/${name//\//_}.test log=$PWD/$done/${name//\//_}.log
+  if ! go test -c -vet=off -buildvcs=false -o "$program" "$package" >"$log" 2>&1; then
+    cat "$log"
+    failed+=("$package does not compile")
+    continue
+  fi
+  [[ -e $program ]] || continue # it has no tests
   count=$((count + 1))
-  file=$done/$state-${package//\//_}
+  file=$done/${name//\//_}-$(state "$package" "$program")
   before=$(cat "$file" 2>/dev/null || echo 0)
   for ((run = before + 1; run <= times; run++)); do
     start=$SECONDS
-    if go test -count=1 -vet=off -timeout 60m "$package" >"$file.log" 2>&1; then
+    if (cd "$package" && "$program" -test.timeout=60m -test.paniconexit0) </dev/null >"$log" 2>&1; then
       echo "run $run of $times: ok   $package $((SECONDS - start)) s"
       echo "$run" >"$file"
     else
       echo "run $run of $times: FAIL $package $((SECONDS - start)) s"
-      grep -E -A12 '^ *--- FAIL|^panic|^FAIL' "$file.log" | sed 's/^/  /' || true
-      failed+=("run $run $package")
+      cp "$log" "$log.failed.$run"
+      grep -E -A12 '^ *--- FAIL|^panic|^FAIL' "$log" | sed 's/^/  /' || true
+      failed+=("run $run $package: $log.failed.$run")
     fi
   done
+  rm -f "$program"
 done <<<"$list"
 echo
 if ((${#failed[@]} > 0)); then

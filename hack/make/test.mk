@@ -192,7 +192,7 @@ test-propagation-faults: envtest-assets ## The whole form of what test-integrati
 	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -count=1 -v -timeout $(INTEGRATION_TIMEOUT) ./test/integration/propagation -args -long
 
 .PHONY: soak
-soak: envtest-assets ## Runs the tests of every package that needs an API server SOAK_RUNS times while SOAK_BURNERS processes keep the CPU busy. Hours.
+soak: envtest-assets ## Runs the tests of every package SOAK_RUNS times while SOAK_BURNERS processes keep the CPU busy. Hours.
 	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) SOAK_BURNERS=$(SOAK_BURNERS) hack/soak.sh all $(SOAK_RUNS)
 
 .PHONY: soak-changed
