@@ -43,7 +43,7 @@ type webhookSpec struct {
 	// concerns is a CEL expression that is true for every request that a rule of
 	// the webhook looks at; empty is all. Finalizers, annotations and what agents
 	// report would otherwise cost two calls each. A rule that looks at something
-	// else has to be added here: TestInstalledWebhooks tells.
+	// else has to be added here: TestInstalledWebhooksAreCalledForWhatTheyLookAt tells.
 	concerns string
 	// exempt are the ServiceAccounts of the hub whose requests it does not look at.
 	exempt []string
