@@ -14,7 +14,8 @@
 // An object that is large costs etcd all of its bytes with each write, and somebody who has
 // many of them need not have one written often. So what is written in a namespace is spaced
 // by its bytes, too, for all objects together; and what others report, in a status, holds up
-// no change for long.
+// no change for long. Objects that are in no namespace, and are made of what is in one, count
+// for it where the writer says so ([WithPayer]).
 //
 // The package does not know who is right, and keeps nobody from writing: it makes what
 // never ends cheap. Agents do the same with the objects of a member (package apply).

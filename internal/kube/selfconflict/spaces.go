@@ -26,17 +26,27 @@ func WithSpaceApart(ctx context.Context) context.Context {
 	return context.WithValue(ctx, spaceApartKey{}, true)
 }
 
-// spaceOf returns who pays for a request. Nobody does for what is in no namespace, and for works and bindings,
-// which have meters of their own.
+// payerKey is that of what WithPayer says.
+type payerKey struct{}
+
+// WithPayer returns a context in which what is written to objects that are in no namespace counts for this one: they
+// are made of what its users want. Without it, and for no namespace, nobody pays.
+func WithPayer(ctx context.Context, namespace string) context.Context {
+	return context.WithValue(ctx, payerKey{}, namespace)
+}
+
+// spaceOf returns who pays for a request. Nobody does for what is in no namespace, but where WithPayer names one, and
+// for works and bindings, which have meters of their own.
 func spaceOf(r *http.Request, written objectPart) (writerSpace, bool) {
 	switch written.GroupResource.String() {
 	case "manifestworks.work.open-cluster-management.io", "resourcebindings.work.karmada.io":
 		return writerSpace{}, false
 	}
-	if written.Namespace == "" {
-		return writerSpace{}, false
+	payer := written.Namespace
+	if payer == "" {
+		payer, _ = r.Context().Value(payerKey{}).(string)
 	}
-	return writerSpace{namespace: written.Namespace, apart: r.Context().Value(spaceApartKey{}) != nil}, true
+	return writerSpace{namespace: payer, apart: r.Context().Value(spaceApartKey{}) != nil}, payer != ""
 }
 
 // writeCause returns why a part is written: a status says what is so, and many a one what clusters say.

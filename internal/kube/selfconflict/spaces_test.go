@@ -60,7 +60,7 @@ func TestLargeObjectsOfANamespaceAreSpaced(t *testing.T) {
 	if most := int64(64*megabyte + seconds*megabyte/4 + 2*large); answered > most || answered < most/2 {
 		t.Errorf("%d MiB are written in ten minutes, want nearly %d", answered/megabyte, most/megabyte)
 	}
-	if !held.Space || held.After <= 0 || held.After > time.Minute {
+	if held.Space != "shop" || held.After <= 0 || held.After > time.Minute {
 		t.Errorf("the last one that waited: %+v", held)
 	}
 	for path, waits := range map[string]bool{

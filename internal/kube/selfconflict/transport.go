@@ -18,8 +18,8 @@ import (
 // HeldError says that an object was written too often to be written now, or too much in its namespace.
 type HeldError struct {
 	Object WrittenObject
-	// Space says that it is for what else was written in the namespace.
-	Space bool
+	// Space is the namespace for which so much else was written; empty if it is for the object alone.
+	Space string
 	// After is when the next write passes, from when the error was made.
 	After time.Duration
 }
@@ -27,8 +27,8 @@ type HeldError struct {
 // Error is what users see of it. It is the same each time: conditions may have it, which
 // would be written anew for each wait.
 func (e *HeldError) Error() string {
-	if e.Space {
-		return fmt.Sprintf("so many bytes were written in namespace %s that %s has to wait: its large objects are written less often", e.Object.Namespace, e.Object)
+	if e.Space != "" {
+		return fmt.Sprintf("so many bytes were written in namespace %s that %s has to wait: its large objects are written less often", e.Space, e.Object)
 	}
 	return fmt.Sprintf("%s was written so often that the next write has to wait: something keeps reverting what is written", e.Object)
 }
@@ -85,7 +85,7 @@ func (t *dampedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 func (d *Damper) holdRequest(r *http.Request, written objectPart) error {
 	if space, is := spaceOf(r, written); is && r.Method != http.MethodDelete { // nothing keeps what goes
 		if wait := d.spaces.WaitBeforeWrite(space, written.writeCause(), d.clock.Now()); wait > 0 {
-			return &HeldError{Object: written.WrittenObject, Space: true, After: wait}
+			return &HeldError{Object: written.WrittenObject, Space: space.namespace, After: wait}
 		}
 	}
 	if r.Method == http.MethodPost {

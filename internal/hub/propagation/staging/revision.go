@@ -22,6 +22,7 @@ import (
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	"github.com/capstan-io/capstan/internal/kube/selfconflict"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
 	"github.com/capstan-io/capstan/internal/propagation/override"
 	"github.com/capstan-io/capstan/internal/untrusted/decoding"
@@ -189,7 +190,8 @@ func (h history) surplusRevisions(current string, undone, done bool, most int) [
 }
 
 // createRevision stores a revision of an object, before the first cluster gets it; false if
-// there is no room for it, or if the rollout has ended meanwhile: nobody would delete it.
+// there is no room for it, or if the rollout has ended meanwhile: nobody would delete it. It counts for
+// what is written in the namespace of the object, as it is made of that and its policies.
 func (s *Stages) createRevision(ctx context.Context, e *rolloutEntry, binding types.NamespacedName, r revision, content []byte) (bool, error) {
 	object := &fleetv1alpha1.PropagationRevision{
 		ObjectMeta: metav1.ObjectMeta{Name: r.name, Labels: map[string]string{labelRollout: string(e.uid)}},
@@ -204,5 +206,5 @@ func (s *Stages) createRevision(ctx context.Context, e *rolloutEntry, binding ty
 		return false, nil
 	}
 	s.spareRevision(r.name)
-	return s.shelf.createRevision(ctx, object)
+	return s.shelf.createRevision(selfconflict.WithPayer(ctx, binding.Namespace), object)
 }

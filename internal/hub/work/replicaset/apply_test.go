@@ -110,7 +110,7 @@ func TestAStatusThatWaitsHoldsUpNoWorks(t *testing.T) {
 			WithIndex(&clusterv1beta1.PlacementDecision{}, indexPlacement, indexByLabel(clusterv1beta1.LabelPlacement)).
 			WithObjects(set.DeepCopy(), chosen.DeepCopy(), &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "p"}}).
 			WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
-				return fmt.Errorf("writing: %w", &selfconflict.HeldError{Space: true, After: after})
+				return fmt.Errorf("writing: %w", &selfconflict.HeldError{Space: "shop", After: after})
 			}}).Build()
 		clock := clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0))
 		c := NewWorkReplicaSetController(WorkReplicaSetDeps{
