@@ -25,10 +25,16 @@ import (
 // policyAuthorizer asks whether the author of a policy may read what it sends to
 // clusters: whoever reads a cluster could read it there.
 type policyAuthorizer struct {
-	access access.Reviewer
-	// resources returns what the hub serves of a group and version.
-	resources func(groupVersion string) (*metav1.APIResourceList, error)
+	access    access.Reviewer
+	resources resourceLister
 }
+
+// resourceLister returns what the hub serves of a group and version.
+type resourceLister func(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error)
+
+// namesMax is of how many objects of a resource in a namespace a policy may name each without its author being asked for
+// the right to list them: each name is one question to the API server.
+const namesMax = 16
 
 // authorizePolicy returns what keeps the user of the request from having the policy. The
 // namespace is that of the policy, empty for one that is for all.
@@ -39,7 +45,7 @@ func (a *policyAuthorizer) authorizePolicy(ctx context.Context, resource, name, 
 	if err != nil {
 		return apierrors.NewInternalError(fmt.Errorf("finding the user of the request: %w", err))
 	}
-	questions, err := a.requiredReads(namespace, spec)
+	questions, err := a.requiredReads(ctx, namespace, spec)
 	if err == nil {
 		err = a.checkReadAccess(ctx, request.UserInfo, questions)
 	}
@@ -69,8 +75,9 @@ func (a *policyAuthorizer) checkReadAccess(ctx context.Context, user authenticat
 }
 
 // requiredReads are what the author of a policy has to be allowed: to get the object
-// that a selector names, and to list what another one selects.
-func (a *policyAuthorizer) requiredReads(namespace string, spec *policyv1alpha1.PropagationSpec) ([]authorizationv1.ResourceAttributes, error) {
+// that a selector names, and to list what another one selects, or many name.
+func (a *policyAuthorizer) requiredReads(ctx context.Context, namespace string, spec *policyv1alpha1.PropagationSpec) ([]authorizationv1.ResourceAttributes, error) {
+	resources := a.resources.askOnce()
 	var all []authorizationv1.ResourceAttributes
 	add := func(what authorizationv1.ResourceAttributes) {
 		if !slices.Contains(all, what) {
@@ -78,7 +85,7 @@ func (a *policyAuthorizer) requiredReads(namespace string, spec *policyv1alpha1.
 		}
 	}
 	for i, s := range spec.ResourceSelectors {
-		group, resource, err := a.findResource(s.APIVersion, s.Kind)
+		group, resource, err := resources.findResource(ctx, s.APIVersion, s.Kind)
 		if err != nil {
 			return nil, fmt.Errorf("spec.resourceSelectors[%d]: %w", i, err)
 		}
@@ -101,17 +108,56 @@ func (a *policyAuthorizer) requiredReads(namespace string, spec *policyv1alpha1.
 			}
 		}
 	}
-	return all, nil
+	return listManyNames(all), nil
+}
+
+// listManyNames returns questions with one to list a resource in the place of those about more than namesMax of its names.
+func listManyNames(questions []authorizationv1.ResourceAttributes) (fewer []authorizationv1.ResourceAttributes) {
+	list := func(what authorizationv1.ResourceAttributes) authorizationv1.ResourceAttributes {
+		what.Verb = "list"
+		what.Name = ""
+		return what
+	}
+	names := map[authorizationv1.ResourceAttributes]int{}
+	for _, what := range questions {
+		if what.Name != "" {
+			names[list(what)]++
+		}
+	}
+	for _, what := range questions {
+		if names[list(what)] > namesMax {
+			what = list(what)
+		}
+		if !slices.Contains(fewer, what) {
+			fewer = append(fewer, what)
+		}
+	}
+	return fewer
+}
+
+// askOnce returns what asks once for each group and version, for one request.
+func (l resourceLister) askOnce() resourceLister {
+	answers := map[string]*metav1.APIResourceList{}
+	return func(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error) {
+		if known, is := answers[groupVersion]; is {
+			return known, nil
+		}
+		list, err := l(ctx, groupVersion)
+		if err == nil {
+			answers[groupVersion] = list
+		}
+		return list, err
+	}
 }
 
 // findResource returns the resource of a kind. For one that is not served nobody can be
 // asked.
-func (a *policyAuthorizer) findResource(apiVersion, kind string) (group string, resource metav1.APIResource, err error) {
+func (l resourceLister) findResource(ctx context.Context, apiVersion, kind string) (group string, resource metav1.APIResource, err error) {
 	version, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil {
 		return "", resource, err
 	}
-	list, err := a.resources(apiVersion)
+	list, err := l(ctx, apiVersion)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return "", resource, apierrors.NewInternalError(fmt.Errorf("asking what the hub serves of %s: %w", apiVersion, err))
 	}

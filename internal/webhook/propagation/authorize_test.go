@@ -6,6 +6,7 @@ package propagation
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -24,7 +25,7 @@ import (
 )
 
 // served is what the hub of the test serves.
-func served(groupVersion string) (*metav1.APIResourceList, error) {
+func served(_ context.Context, groupVersion string) (*metav1.APIResourceList, error) {
 	switch groupVersion {
 	case "apps/v1":
 		return &metav1.APIResourceList{APIResources: []metav1.APIResource{
@@ -117,5 +118,77 @@ func TestPoliciesSendWhatTheirAuthorMayRead(t *testing.T) {
 				t.Errorf("got %v, want a refusal with %q", err, c.wantError)
 			}
 		})
+	}
+}
+
+// TestAuthorsOfLongPoliciesAreAskedAboutBriefly counts what the API server is asked for a policy of as many selectors as
+// there may be.
+func TestAuthorsOfLongPoliciesAreAskedAboutBriefly(t *testing.T) {
+	const selectors = 256
+	for name, c := range map[string]struct {
+		kinds   []string
+		ends    bool // the request ends with the first question
+		lists   int
+		reviews int
+	}{
+		"one kind":                    {kinds: []string{"Deployment"}, lists: 1, reviews: 1},
+		"nobody waits for the answer": {kinds: []string{"Deployment"}, ends: true, lists: 1, reviews: 0},
+		"two kinds of one group":      {kinds: []string{"Secret", "Node"}, lists: 1, reviews: 2},
+		"kinds of different groups":   {kinds: []string{"Secret", "Deployment", "Node"}, lists: 2, reviews: 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, end := context.WithCancel(admission.NewContextWithRequest(t.Context(), admission.Request{}))
+			defer end()
+			lists, reviews := 0, 0
+			author := &policyAuthorizer{
+				resources: func(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error) {
+					if lists++; c.ends {
+						end()
+					}
+					if err := ctx.Err(); err != nil {
+						return nil, err
+					}
+					return served(ctx, groupVersion)
+				},
+				access: access.ReviewerFunc(func(ctx context.Context, _ authenticationv1.UserInfo, _ authorizationv1.ResourceAttributes) (bool, string, error) {
+					reviews++
+					return true, "", ctx.Err()
+				}),
+			}
+			spec := &policyv1alpha1.PropagationSpec{}
+			for n := range selectors {
+				kind := c.kinds[n%len(c.kinds)]
+				version := "v1"
+				if kind == "Deployment" {
+					version = "apps/v1"
+				}
+				spec.ResourceSelectors = append(spec.ResourceSelectors, policyv1alpha1.ResourceSelector{APIVersion: version, Kind: kind, Name: fmt.Sprint("a-", n)})
+			}
+			if err := author.authorizePolicy(ctx, propagationPolicies, "a", "shop", spec); c.ends != (err != nil) {
+				t.Error(err)
+			}
+			if lists != c.lists || reviews != c.reviews {
+				t.Errorf("the API server is asked %d times what it serves and %d times about the author, want %d and %d", lists, reviews, c.lists, c.reviews)
+			}
+		})
+	}
+}
+
+// TestFewNamesAreAskedAboutEach has an author who may get objects by their names alone.
+func TestFewNamesAreAskedAboutEach(t *testing.T) {
+	for names, want := range map[int]string{namesMax: "get", namesMax + 1: "list"} {
+		spec := &policyv1alpha1.PropagationSpec{}
+		for n := range names {
+			spec.ResourceSelectors = append(spec.ResourceSelectors, policyv1alpha1.ResourceSelector{APIVersion: "v1", Kind: "Secret", Name: fmt.Sprint("a-", n)})
+		}
+		spec.ResourceSelectors = append(spec.ResourceSelectors, policyv1alpha1.ResourceSelector{APIVersion: "v1", Kind: "Node", Name: "a"})
+		questions, err := (&policyAuthorizer{resources: served}).requiredReads(t.Context(), "shop", spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		number := map[string]int{"get": namesMax, "list": 1}[want]
+		if len(questions) != number+1 || questions[0].Verb != want || questions[number].Name != "a" {
+			t.Errorf("of %d names, %d questions are asked, the first of which is to %s", names, len(questions), describePermission(questions[0]))
+		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -75,7 +76,7 @@ func WebhookHandlers(options WebhookOptions) (map[string]http.Handler, error) {
 	if options.Authorize {
 		author := &policyAuthorizer{
 			access:    access.NewAccessReviewer(options.Clients.AuthorizationV1().SubjectAccessReviews()),
-			resources: options.Clients.Discovery().ServerResourcesForGroupVersion,
+			resources: discovery.ToDiscoveryInterfaceWithContext(options.Clients.Discovery()).ServerResourcesForGroupVersionWithContext,
 		}
 		authorize = author.authorizePolicy
 	}

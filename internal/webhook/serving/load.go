@@ -8,7 +8,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
+	"math"
 	"net/http"
 	"time"
 
@@ -49,6 +51,9 @@ const (
 	// etcd takes of the old and the new object has, however many values that is.
 	decodedMax      = 768 << 20
 	decodedShareMax = 576 << 20
+	// payerMax is how many requests of one payer are in work at a time: however long each of his takes, as much is
+	// compiled or asked about for it, there are places for those of others.
+	payerMax = 16
 	// turnMax is how long a request waits for its turn. The API server gives up after 10 s,
 	// and would not tell its user why.
 	turnMax = 5 * time.Second
@@ -62,6 +67,8 @@ type requestLoad struct {
 	// small has what each request may send until more than smallMax bytes of it have come,
 	// and large has that of the others, from then on.
 	small, large *room.Room
+	// payers has the requests of each payer that are in work, however many others have.
+	payers *room.Room
 	// decoded has what a request takes once it is decoded, which is known when it has come.
 	decoded *room.Room
 	// turn is how long one waits, and arrival how long it takes then at most to arrive.
@@ -71,8 +78,8 @@ type requestLoad struct {
 func newRequestLoad(clock clock.PassiveClock) *requestLoad {
 	return &requestLoad{
 		small: room.NewRoom(smallInWorkMax, smallShareMax, clock), large: room.NewRoom(inWorkMax, shareMax, clock),
-		decoded: room.NewRoom(decodedMax, decodedShareMax, clock),
-		turn:    turnMax, arrival: arrivalMax,
+		payers: room.NewRoom(math.MaxInt64, payerMax, clock), decoded: room.NewRoom(decodedMax, decodedShareMax, clock),
+		turn: turnMax, arrival: arrivalMax,
 	}
 }
 
@@ -93,49 +100,28 @@ func jsonOnly(handler http.Handler) http.Handler {
 	})
 }
 
-// limitHandler returns the handler of requests that are counted. Nothing of one is read before its
-// turn, what is large has another turn once it has shown that it is, and nothing is decoded
-// before there is room for what that takes, if it is much. One whose turn does not come is answered with 429.
+// Why a request is refused.
+var (
+	errTurn       = errors.New("the webhook has too many requests in work: try again later")
+	errIncomplete = errors.New("the request is incomplete")
+	errValues     = errors.New("the request has more values than two objects that can be stored")
+)
+
+// limitHandler returns the handler of requests that are counted. One whose turn does not come is answered with 429.
 func (l *requestLoad) limitHandler(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), l.turn)
-		defer cancel()
-		address := sender.AddressOf(r)
-		leave := l.small.AcquireBytes(ctx, address, min(max(announcedBytes(r), smallMin), smallMax))
-		if leave == nil {
+		body, leave, err := l.admitRequest(w, r)
+		defer leave()
+		switch {
+		case errors.Is(err, errTurn):
 			refuseTooMany(w)
 			return
-		}
-		defer leave()
-		body, err := l.readBodyInTime(w, r, smallMax+1)
-		if err == nil && len(body) > smallMax {
-			leave()
-			leaveLarge := l.large.AcquireBytes(ctx, address, announcedBytes(r))
-			if leaveLarge == nil {
-				refuseTooMany(w)
-				return
-			}
-			defer leaveLarge()
-			var rest []byte
-			rest, err = l.readBodyInTime(w, r, requestMax-int64(len(body)))
-			body = append(body, rest...)
-		}
-		takes := decoding.DecodedBytes(body)
-		switch {
+		case errors.Is(err, errValues):
+			http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
+			return
 		case err != nil:
-			http.Error(w, "the request is incomplete", http.StatusRequestTimeout)
+			http.Error(w, errIncomplete.Error(), http.StatusRequestTimeout)
 			return
-		case takes > decodedShareMax:
-			http.Error(w, "the request has more values than two objects that can be stored", http.StatusRequestEntityTooLarge)
-			return
-		}
-		if takes > decodedFreeMax {
-			leaveDecoded := l.decoded.AcquireBytes(ctx, address, takes)
-			if leaveDecoded == nil {
-				refuseTooMany(w)
-				return
-			}
-			defer leaveDecoded()
 		}
 		r.Body = struct {
 			io.Reader
@@ -143,6 +129,57 @@ func (l *requestLoad) limitHandler(handler http.Handler) http.Handler {
 		}{bytes.NewReader(body), r.Body}
 		handler.ServeHTTP(w, sender.RequestWithSender(r))
 	})
+}
+
+// admitRequest reads a request. Nothing of one is read before its turn. Once it has come, or has shown that it is large, it
+// waits for a place among those of its payer, which keeps nobody else from arriving, and then has another turn;
+// nothing is decoded before there is room for what that takes, if it is much. It returns how to leave.
+func (l *requestLoad) admitRequest(w http.ResponseWriter, r *http.Request) (body []byte, leave func(), err error) {
+	ctx, cancel := context.WithTimeout(r.Context(), l.turn)
+	defer cancel()
+	var turns []func()
+	leave = func() {
+		for _, end := range turns {
+			end()
+		}
+	}
+	enter := func(where *room.Room, who string, bytes int64) error {
+		end := where.AcquireBytes(ctx, who, bytes)
+		if end == nil {
+			return errTurn
+		}
+		turns = append(turns, end)
+		return nil
+	}
+	address := sender.AddressOf(r)
+	beginning := min(max(announcedBytes(r), smallMin), smallMax)
+	if err := enter(l.small, address, beginning); err != nil {
+		return nil, leave, err
+	}
+	if body, err = l.readBodyInTime(w, r, smallMax+1); err != nil {
+		return nil, leave, err
+	}
+	leave() // what waits for its payer is bounded by connections, 64 KiB each, and keeps nobody else from arriving
+	if err := enter(l.payers, payerOf(address, body), 1); err != nil {
+		return nil, leave, err
+	}
+	if len(body) <= smallMax {
+		err = enter(l.small, address, beginning)
+	} else if err = enter(l.large, address, announcedBytes(r)); err == nil {
+		var rest []byte
+		rest, err = l.readBodyInTime(w, r, requestMax-int64(len(body)))
+		body = append(body, rest...)
+	}
+	if err != nil {
+		return nil, leave, err
+	}
+	switch takes := decoding.DecodedBytes(body); {
+	case takes > decodedShareMax:
+		err = errValues
+	case takes > decodedFreeMax:
+		err = enter(l.decoded, address, takes)
+	}
+	return body, leave, err
 }
 
 // readBodyInTime reads what comes of a request, up to a number of bytes. It ends one that does not
@@ -169,6 +206,6 @@ func refuseTooMany(w http.ResponseWriter) {
 	_ = json.NewEncoder(w).Encode(metav1.Status{ // a connection that is gone needs no answer
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
 		Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests,
-		Message: "the webhook has too many requests in work: try again later",
+		Message: errTurn.Error(),
 	})
 }

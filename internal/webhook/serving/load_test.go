@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -55,7 +56,7 @@ func TestManyLargeRequestsTakeTurns(t *testing.T) {
 	if most.Load() > shareMax {
 		t.Errorf("%d bytes of one address were in work at a time, want at most %d", most.Load(), shareMax)
 	}
-	if !l.large.IsEmpty() || !l.small.IsEmpty() {
+	if !l.large.IsEmpty() || !l.small.IsEmpty() || !l.payers.IsEmpty() {
 		t.Error("requests that are answered still count")
 	}
 }
@@ -63,8 +64,11 @@ func TestManyLargeRequestsTakeTurns(t *testing.T) {
 // TestDenseRequestsTakeTurns has somebody send many short requests, of which each becomes
 // some hundred times its bytes when it is decoded.
 func TestDenseRequestsTakeTurns(t *testing.T) {
-	body := []byte(`{"spec":{"overrideRules":[` + strings.Repeat("0,", 30_000) + `0]}}`)
-	inRoom := smallShareMax / len(body) // before they are decoded
+	values := strings.Repeat("0,", 30_000)
+	body := func(n int) []byte { // each for a namespace of its own
+		return fmt.Appendf(nil, `{"request":{"namespace":"shop-%03d"},"spec":{"overrideRules":[%s0]}}`, n, values)
+	}
+	inRoom := smallShareMax / len(body(0)) // before they are decoded
 	l := newRequestLoad(clock.RealClock{})
 	l.turn, l.arrival = 10*time.Minute, 10*time.Minute // none is refused, however slow the machine is
 	var inWork atomic.Int64
@@ -75,7 +79,8 @@ func TestDenseRequestsTakeTurns(t *testing.T) {
 		}
 		inWork.Add(1)
 		<-ended
-		if read, err := io.ReadAll(r.Body); err != nil || !bytes.Equal(read, body) {
+		n, _ := strconv.Atoi(r.URL.Query().Get("n"))
+		if read, err := io.ReadAll(r.Body); err != nil || !bytes.Equal(read, body(n)) {
 			t.Errorf("read %d bytes: %v", len(read), err)
 		}
 	})))
@@ -83,9 +88,9 @@ func TestDenseRequestsTakeTurns(t *testing.T) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer close(ended)
-	for range inRoom {
+	for n := range inRoom {
 		all.Go(func() {
-			if answer, err := http.Post(server.URL, "application/json", bytes.NewReader(body)); err != nil {
+			if answer, err := http.Post(fmt.Sprint(server.URL, "?n=", n), "application/json", bytes.NewReader(body(n))); err != nil {
 				t.Error(err)
 			} else if _ = answer.Body.Close(); answer.StatusCode != http.StatusOK {
 				t.Errorf("got %s", answer.Status)
@@ -101,7 +106,7 @@ func TestDenseRequestsTakeTurns(t *testing.T) {
 			t.Fatalf("%d requests are in work and %d wait, want %d together", inWork.Load(), waiting, inRoom)
 		}
 	}
-	if takes := inWork.Load() * decoding.DecodedBytes(body); takes > decodedShareMax {
+	if takes := inWork.Load() * decoding.DecodedBytes(body(0)); takes > decodedShareMax {
 		t.Errorf("%d requests are in work, which take %d bytes when they are decoded, want at most %d", inWork.Load(), takes, decodedShareMax)
 	}
 	few := `{"spec":[` + strings.Repeat("0,", 500) + `0]}`
