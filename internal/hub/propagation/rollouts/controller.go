@@ -77,8 +77,7 @@ func (c *RolloutController) Reconcile(ctx context.Context, req ctrl.Request) (ct
 			return ctrl.Result{}, fmt.Errorf("reading the rollout %q: %w", req.NamespacedName, err)
 		}
 		c.forgetRollout(req.NamespacedName)
-		c.Stages.RemoveRollout(req.NamespacedName)
-		return ctrl.Result{}, nil
+		return ctrl.Result{RequeueAfter: c.Stages.RemoveRollout(req.NamespacedName)}, nil
 	}
 	if later := c.Stages.PlaceRollout(before); later > 0 {
 		return ctrl.Result{RequeueAfter: later}, nil

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
@@ -63,26 +64,63 @@ func (w RevisionSweeper) sweepRevisions(ctx context.Context) error {
 	return failed
 }
 
-// garbage are the names of revisions that are to be deleted, by the binding or the
-// rollout that is tried again until they are, or by none for the RevisionSweeper. One that stays would be taken later
-// for what clusters have.
-type garbage map[string]types.NamespacedName
+// garbage are the names of revisions that are to be deleted. One that stays would be taken later for what clusters have. There
+// may be very many, of a rollout that is about something else now, and each look at a binding asks for its own.
+type garbage struct {
+	// by has the binding or the rollout that is tried again until a revision is deleted, or none for the
+	// RevisionSweeper, by the names of revisions; and of has these by that.
+	by map[string]types.NamespacedName
+	of map[types.NamespacedName]sets.Set[string]
+}
+
+func newGarbage() garbage {
+	return garbage{by: map[string]types.NamespacedName{}, of: map[types.NamespacedName]sets.Set[string]{}}
+}
 
 func (g garbage) addRevisions(by types.NamespacedName, revisions []revision) {
 	for _, r := range revisions {
-		g[r.name] = by
+		g.addName(by, r.name)
+	}
+}
+
+func (g garbage) addName(by types.NamespacedName, name string) {
+	g.removeName(name)
+	g.by[name] = by
+	if g.of[by] == nil {
+		g.of[by] = sets.Set[string]{}
+	}
+	g.of[by].Insert(name)
+}
+
+func (g garbage) removeName(name string) {
+	by, is := g.by[name]
+	if !is {
+		return
+	}
+	delete(g.by, name)
+	if g.of[by].Delete(name); len(g.of[by]) == 0 {
+		delete(g.of, by)
+	}
+}
+
+// forgetRevisions has the revisions of somebody deleted by nobody.
+func (g garbage) forgetRevisions(by types.NamespacedName) {
+	for name := range g.of[by] {
+		g.removeName(name)
+	}
+}
+
+// leaveToSweeper has the revisions of somebody deleted by the RevisionSweeper.
+func (g garbage) leaveToSweeper(by types.NamespacedName) {
+	for name := range g.of[by] {
+		g.addName(types.NamespacedName{}, name)
 	}
 }
 
 // dropGarbage deletes the revisions that a binding or a rollout is to delete.
 func (s *Stages) dropGarbage(ctx context.Context, by types.NamespacedName) error {
 	s.mu.Lock()
-	var names []string
-	for name, deletes := range s.garbage {
-		if deletes == by {
-			names = append(names, name)
-		}
-	}
+	names := s.garbage.of[by].UnsortedList()
 	s.mu.Unlock()
 	for _, name := range names {
 		if err := s.discardRevision(ctx, name); err != nil {
@@ -97,7 +135,7 @@ func (s *Stages) discardRevision(ctx context.Context, name string) error {
 	s.storing.Lock()
 	defer s.storing.Unlock()
 	s.mu.Lock()
-	_, needless := s.garbage[name]
+	_, needless := s.garbage.by[name]
 	s.mu.Unlock()
 	if !needless {
 		return nil
@@ -113,5 +151,5 @@ func (s *Stages) discardRevision(ctx context.Context, name string) error {
 func (s *Stages) spareRevision(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.garbage, name)
+	s.garbage.removeName(name)
 }

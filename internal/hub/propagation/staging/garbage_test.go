@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
@@ -96,8 +98,53 @@ func TestRevisionsOfARolloutThatGoesUnreadAreDeleted(t *testing.T) {
 	key := client.ObjectKeyFromObject(h.rollout)
 	h.stages.removeRollout(key, false)
 	h.stages.RemoveRollout(key)
-	if err := (RevisionSweeper{h.stages}).sweepRevisions(t.Context()); err != nil || len(h.revisions()) > 0 || len(h.stages.garbage) > 0 {
+	if err := (RevisionSweeper{h.stages}).sweepRevisions(t.Context()); err != nil || len(h.revisions()) > 0 || len(h.stages.garbage.by) > 0 {
 		t.Errorf("%v stay, and %v are to be deleted: %v", h.revisions(), h.stages.garbage, err)
+	}
+}
+
+// TestGarbageOfOthersTakesNoTime compares looks for the garbage of a binding while another has much with those while
+// it has little.
+func TestGarbageOfOthersTakesNoTime(t *testing.T) {
+	const much, looks, slower = 100_000, 100, 50
+	took := func(names int) time.Duration {
+		h := newHub(t)
+		for n := range names {
+			h.stages.garbage.addRevisions(types.NamespacedName{Namespace: "school", Name: "timetable"}, []revision{{name: fmt.Sprint(n)}})
+		}
+		least := time.Hour
+		for range 10 {
+			begun := time.Now()
+			for range looks {
+				if err := h.stages.dropGarbage(t.Context(), client.ObjectKeyFromObject(h.binding)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			least = min(least, time.Since(begun))
+		}
+		return least
+	}
+	if few, many := took(1), took(much); many > slower*few {
+		t.Errorf("looks take %s while another has %d revisions to delete, and %s while it has one", many, much, few)
+	}
+}
+
+// TestGarbageIsOfOne has revisions change hands.
+func TestGarbageIsOfOne(t *testing.T) {
+	binding, rollout, sweeper := types.NamespacedName{Name: "binding"}, types.NamespacedName{Name: "rollout"}, types.NamespacedName{}
+	g := newGarbage()
+	of := func(by types.NamespacedName) string { return fmt.Sprint(sets.List(g.of[by])) }
+	g.addRevisions(binding, []revision{{name: "1"}, {name: "2"}})
+	g.addRevisions(rollout, []revision{{name: "2"}, {name: "3"}, {name: "4"}})
+	g.removeName("4")
+	g.removeName("unknown")
+	if of(binding) != "[1]" || of(rollout) != "[2 3]" {
+		t.Errorf("the binding has %s and the rollout %s", of(binding), of(rollout))
+	}
+	g.leaveToSweeper(rollout)
+	g.forgetRevisions(binding)
+	if of(sweeper) != "[2 3]" || len(g.of) != 1 || len(g.by) != 2 {
+		t.Errorf("left are %v, of %v", g.by, g.of)
 	}
 }
 

@@ -18,11 +18,14 @@ const noGeneration = -1
 
 // PlaceRollout has a rollout that is new take its place, so that what it is about is kept from clusters, and
 // returns after how long SetRollout may take in its spec, as those of the namespace have had their share
-// of the time; 0 if it may now, or has.
+// of the time; 0 if it may now, or has. It takes the place of an earlier one of its name then, if that has objects.
 func (s *Stages) PlaceRollout(r Rollout) (later time.Duration) {
 	key := client.ObjectKeyFromObject(r)
 	e := s.lookupEntry(key)
 	if e == nil || e.uid != r.GetUID() {
+		if later := s.leaveDelay(key); later > 0 {
+			return later
+		}
 		e = s.placeRollout(r, nil)
 	}
 	s.mu.Lock()

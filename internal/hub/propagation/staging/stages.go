@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -100,7 +99,7 @@ type rolloutEntry struct {
 // NewStages returns the stages of no rollouts.
 func NewStages(d StageDeps) *Stages {
 	return &Stages{
-		StageDeps: d, entries: map[RolloutKey]*rolloutEntry{}, targets: map[rolloutTarget][]RolloutKey{}, governed: map[types.NamespacedName]RolloutKey{}, garbage: garbage{},
+		StageDeps: d, entries: map[RolloutKey]*rolloutEntry{}, targets: map[rolloutTarget][]RolloutKey{}, governed: map[types.NamespacedName]RolloutKey{}, garbage: newGarbage(),
 		ended: map[types.UID]bool{}, rests: namespaceRests{}, shelf: newRevisionStore(d),
 	}
 }
@@ -206,45 +205,63 @@ func compareRollouts(a, b RolloutKey, since, other metav1.Time) int {
 	return cmp.Or(since.Compare(other.Time), cmp.Compare(a.Name, b.Name))
 }
 
-// RemoveRollout forgets a rollout that is gone. What it kept from clusters is sent to them, and the
-// Sweeper deletes its revisions.
-func (s *Stages) RemoveRollout(key RolloutKey) { s.removeRollout(key, true) }
+// RemoveRollout forgets a rollout that is gone, and returns 0. What it kept from clusters is sent to them, and the
+// Sweeper deletes its revisions. If rollouts of the namespace have had their share of the time, it returns after how
+// long to ask again, and keeps its objects until then.
+func (s *Stages) RemoveRollout(key RolloutKey) (later time.Duration) {
+	if later := s.leaveDelay(key); later > 0 {
+		return later
+	}
+	s.removeRollout(key, true)
+	return 0
+}
+
+// leaveDelay returns after how long a rollout may leave its objects to others, which takes long if there are many; 0 if it has
+// none.
+func (s *Stages) leaveDelay(key RolloutKey) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.entries[key]; e == nil || len(e.members) == 0 {
+		return 0
+	}
+	return max(0, s.rests[key.Namespace].Sub(s.Clock.Now()))
+}
 
 // removeRollout forgets a rollout, which has ended or is about something else now. There may be many
 // objects, and nobody waits while these are told.
 func (s *Stages) removeRollout(key RolloutKey, ended bool) {
-	members, next := s.detachRollout(key, ended)
+	members, waited := s.detachRollout(key, ended)
 	for name := range members {
 		s.Touched(name)
 	}
-	for _, other := range next {
+	for _, other := range waited {
 		s.Changed(other)
 	}
 }
 
-// detachRollout forgets a rollout, and returns its objects and the other rollouts of the same, of which
+// detachRollout forgets a rollout, and returns its objects and the other rollouts of the same that waited for it, of which
 // the first takes them over.
-func (s *Stages) detachRollout(key RolloutKey, ended bool) (members map[types.NamespacedName]bool, next []RolloutKey) {
+func (s *Stages) detachRollout(key RolloutKey, ended bool) (members map[types.NamespacedName]bool, waited []RolloutKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.entries[key]
-	if e == nil {
-		for name, by := range s.garbage { // of one that was about something else before, and went before it was taken in again
-			if by == key {
-				s.garbage[name] = types.NamespacedName{} // nobody tries again
-			}
-		}
+	if e == nil { // it was about something else before, and went before it was taken in again: nobody tries again
+		s.garbage.leaveToSweeper(key)
 		return nil, nil
 	}
 	defer s.restSince(key, s.Clock.Now())
 	delete(s.entries, key)
-	if s.targets[e.of] = slices.DeleteFunc(s.targets[e.of], func(k RolloutKey) bool { return k == key }); len(s.targets[e.of]) == 0 {
+	first := s.targets[e.of][0] == key
+	next := slices.DeleteFunc(s.targets[e.of], func(k RolloutKey) bool { return k == key })
+	if s.targets[e.of] = next; len(next) == 0 {
 		delete(s.targets, e.of)
 	}
-	next = slices.Clone(s.targets[e.of])
+	if first {
+		waited = slices.Clone(next)
+	}
 	if ended {
 		s.ended[e.uid] = true
-		maps.DeleteFunc(s.garbage, func(_ string, by types.NamespacedName) bool { return by == key }) // they are among them
+		s.garbage.forgetRevisions(key) // they are among them
 	} else {
 		for _, each := range e.history {
 			s.garbage.addRevisions(key, each)
@@ -258,7 +275,7 @@ func (s *Stages) detachRollout(key RolloutKey, ended bool) (members map[types.Na
 			s.entries[next[0]].rollout.ExpectObject(name.String())
 		}
 	}
-	return e.members, next
+	return e.members, waited
 }
 
 func (s *Stages) lookupEntry(key RolloutKey) *rolloutEntry {
