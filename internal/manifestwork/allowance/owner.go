@@ -15,7 +15,8 @@ import (
 )
 
 // WorkOwner is whose works count together. The zero value is for works that are not counted: those of
-// ClusterResourceBindings and of namespaces, which are an administrator's. They have a pace and no limit.
+// ClusterResourceBindings, and of namespaces that go to all clusters, which are an administrator's. They have a pace
+// and no limit.
 type WorkOwner struct {
 	// Namespace is that of the bindings and ManifestWorkReplicaSets.
 	Namespace string

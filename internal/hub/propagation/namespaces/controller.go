@@ -8,7 +8,6 @@
 package namespaces
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,7 +24,6 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
-	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/cluster/view"
@@ -67,12 +65,13 @@ const awaitAccepted = 30 * time.Second
 type NamespaceController struct {
 	NamespaceDeps
 
-	hearing *fleet.ClusterThrottle
+	hearing  *fleet.ClusterThrottle
+	unneeded *unneededNamespaces
 }
 
 // NewNamespaceController returns the controller.
 func NewNamespaceController(d NamespaceDeps) *NamespaceController {
-	return &NamespaceController{NamespaceDeps: d, hearing: fleet.NewClusterThrottle(d.Clock)}
+	return &NamespaceController{NamespaceDeps: d, hearing: fleet.NewClusterThrottle(d.Clock), unneeded: newUnneededNamespaces()}
 }
 
 // Reconcile sends one namespace to the clusters that are to have it.
@@ -85,13 +84,18 @@ func (c *NamespaceController) Reconcile(ctx context.Context, req ctrl.Request) (
 	err := c.Client.Get(ctx, req.NamespacedName, namespace)
 	switch {
 	case apierrors.IsNotFound(err):
+		c.unneeded.forgetNamespace(req.Name)
 		return ctrl.Result{}, c.deleteNamespaceWorks(ctx, req.Name, works.Items)
 	case err != nil:
 		return ctrl.Result{}, fmt.Errorf("reading namespace %q: %w", req.Name, err)
 	case !namespace.DeletionTimestamp.IsZero():
 		return ctrl.Result{}, nil // it comes again when it is gone
 	}
-	wanted, problems, err := c.renderNamespaceWorks(ctx, namespace)
+	targets, err := c.namespaceTargets(ctx, namespace)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	wanted, problems, err := c.renderNamespaceWorks(ctx, namespace, targets)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -99,19 +103,21 @@ func (c *NamespaceController) Reconcile(ctx context.Context, req ctrl.Request) (
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("comparing the works of namespace %q: %w", req.Name, err)
 	}
-	held := c.Allowance.AdmitWrites(allowance.WorkOwner{}, changes.AllowanceWrites())
-	failed := c.Writer.WriteChanges(ctx, changes.WithoutHeld(held))
-	c.Allowance.ReportFailedWrites(allowance.WorkOwner{}, deliver.NamespaceWorkName(req.Name), failed)
-	again := held.Again
+	changes, again, err := c.admitChanges(ctx, targets, changes)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	failed := c.Writer.WriteChanges(ctx, changes)
+	c.reportFailedWrites(targets, failed)
 	for cluster, err := range failed {
 		if errors.Is(err, send.ErrNoNamespace) || send.WaitsForEarlier(err) { // it has not been accepted, or its member keeps something
 			delete(failed, cluster)
-			again = cmp.Or(again, awaitAccepted)
+			again = shorterWait(again, awaitAccepted)
 		}
 	}
 	for _, problem := range problems {
 		if errors.Is(problem, deliver.ErrNoCluster) {
-			again = cmp.Or(again, awaitAccepted)
+			again = shorterWait(again, awaitAccepted)
 		}
 	}
 	return ctrl.Result{RequeueAfter: again}, send.JoinErrors(failed)
@@ -119,11 +125,10 @@ func (c *NamespaceController) Reconcile(ctx context.Context, req ctrl.Request) (
 
 // renderNamespaceWorks returns the works that a namespace is to have, and why clusters get none.
 func (c *NamespaceController) renderNamespaceWorks(
-	ctx context.Context, namespace *corev1.Namespace,
+	ctx context.Context, namespace *corev1.Namespace, targets namespaceTargets,
 ) (works map[string]*workv1.ManifestWork, problems map[string]error, err error) {
-	clusters, err := c.targetClusters(ctx, namespace)
-	if len(clusters) == 0 || err != nil {
-		return nil, nil, err
+	if len(targets.owners) == 0 {
+		return nil, nil, nil
 	}
 	wide := &policyv1alpha1.ClusterOverridePolicyList{}
 	if err := c.Client.List(ctx, wide, client.UnsafeDisableDeepCopy); err != nil {
@@ -136,7 +141,7 @@ func (c *NamespaceController) renderNamespaceWorks(
 	}
 	works = map[string]*workv1.ManifestWork{}
 	problems = map[string]error{}
-	for name := range clusters {
+	for name := range targets.owners {
 		named, err := c.fleetOfCluster(ctx, name, look)
 		if err != nil {
 			return nil, nil, err
@@ -162,55 +167,6 @@ func (c *NamespaceController) renderNamespaceWorks(
 		works[name] = work
 	}
 	return works, problems, nil
-}
-
-// targetClusters returns the names of the clusters that are to have the namespace.
-func (c *NamespaceController) targetClusters(ctx context.Context, namespace *corev1.Namespace) (map[string]bool, error) {
-	own, err := c.fleetOfCluster(ctx, namespace.Name, view.IdentityFromCluster)
-	if err != nil || !isPropagated(namespace, own) {
-		return nil, err
-	}
-	clusters := map[string]bool{}
-	bindings := &workv1alpha2.ResourceBindingList{}
-	if err := c.Client.List(ctx, bindings, client.InNamespace(namespace.Name), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing the bindings of namespace %q: %w", namespace.Name, err)
-	}
-	for i := range bindings.Items {
-		for _, target := range deliver.BindingTargets(&bindings.Items[i].Spec) {
-			clusters[target.Name] = true
-		}
-	}
-	if c.Everywhere {
-		all := &clusterv1.ManagedClusterList{}
-		if err := c.Client.List(ctx, all, client.UnsafeDisableDeepCopy); err != nil {
-			return nil, fmt.Errorf("listing the ManagedClusters: %w", err)
-		}
-		for i := range all.Items {
-			if all.Items[i].Spec.HubAcceptsClient && all.Items[i].DeletionTimestamp.IsZero() {
-				clusters[all.Items[i].Name] = true
-			}
-		}
-	}
-	return clusters, c.excludePolicyClusters(ctx, namespace.Name, clusters)
-}
-
-// excludePolicyClusters takes out the clusters that a policy for the namespace itself sends it to.
-func (c *NamespaceController) excludePolicyClusters(ctx context.Context, namespace string, clusters map[string]bool) error {
-	usual := claims.BindingNames(corev1.SchemeGroupVersion.WithKind("Namespace"), namespace)[0]
-	own := &workv1alpha2.ClusterResourceBinding{}
-	err := c.Client.Get(ctx, types.NamespacedName{Name: usual}, own)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("reading ClusterResourceBinding %q: %w", usual, err)
-	}
-	if namespaceOfBinding(own) == namespace {
-		for _, target := range deliver.BindingTargets(&own.Spec) {
-			delete(clusters, target.Name)
-		}
-	}
-	return nil
 }
 
 // clusterLook is a look at a cluster: view.FromCluster, or view.IdentityFromCluster, which takes no longer where a

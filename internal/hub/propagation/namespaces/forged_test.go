@@ -48,8 +48,9 @@ func TestANamespaceGoesToClustersOnly(t *testing.T) {
 		&fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: "dialled"}, Spec: fleetv1alpha1.ClusterConnectionSpec{SyncMode: fleetv1alpha1.SyncModePush}},
 		&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "asks"}},
 	).Build()})
-	works, problems, err := c.renderNamespaceWorks(t.Context(), shop)
-	if err != nil {
+	targets, failed := c.namespaceTargets(t.Context(), shop)
+	works, problems, err := c.renderNamespaceWorks(t.Context(), shop, targets)
+	if err := errors.Join(failed, err); err != nil {
 		t.Fatal(err)
 	}
 	if is, want := slices.Sorted(maps.Keys(works)), []string{"accepted", "dialled"}; !slices.Equal(is, want) {

@@ -1,0 +1,90 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package namespaces
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/cluster/view"
+	"github.com/capstan-io/capstan/internal/manifestwork/allowance"
+	"github.com/capstan-io/capstan/internal/propagation/claims"
+	"github.com/capstan-io/capstan/internal/propagation/deliver"
+)
+
+// namespaceTargets are the clusters that are to have a namespace.
+type namespaceTargets struct {
+	namespace string
+	// owners are those who pay for the works, by cluster: the users of the namespace where it is for their bindings, and
+	// nobody but the administrators where all clusters get it.
+	owners map[string]allowance.WorkOwner
+	// sent are the clusters that a policy for the namespace itself sends it to, and never says that it is sent to none.
+	sent  map[string]bool
+	never bool
+}
+
+// usersOf returns who pays for what the bindings of a namespace need.
+func usersOf(namespace string) allowance.WorkOwner { return allowance.WorkOwner{Namespace: namespace} }
+
+// namespaceTargets returns the clusters that are to have a namespace.
+func (c *NamespaceController) namespaceTargets(ctx context.Context, namespace *corev1.Namespace) (namespaceTargets, error) {
+	targets := namespaceTargets{namespace: namespace.Name, owners: map[string]allowance.WorkOwner{}}
+	own, err := c.fleetOfCluster(ctx, namespace.Name, view.IdentityFromCluster)
+	if err != nil || !isPropagated(namespace, own) {
+		targets.never = true
+		return targets, err
+	}
+	bindings := &workv1alpha2.ResourceBindingList{}
+	if err := c.Client.List(ctx, bindings, client.InNamespace(namespace.Name), client.UnsafeDisableDeepCopy); err != nil {
+		return targets, fmt.Errorf("listing the bindings of namespace %q: %w", namespace.Name, err)
+	}
+	for i := range bindings.Items {
+		for _, target := range deliver.BindingTargets(&bindings.Items[i].Spec) {
+			targets.owners[target.Name] = usersOf(namespace.Name)
+		}
+	}
+	if c.Everywhere {
+		all := &clusterv1.ManagedClusterList{}
+		if err := c.Client.List(ctx, all, client.UnsafeDisableDeepCopy); err != nil {
+			return targets, fmt.Errorf("listing the ManagedClusters: %w", err)
+		}
+		for i := range all.Items {
+			if all.Items[i].Spec.HubAcceptsClient && all.Items[i].DeletionTimestamp.IsZero() {
+				targets.owners[all.Items[i].Name] = allowance.WorkOwner{}
+			}
+		}
+	}
+	if targets.sent, err = c.policyClusters(ctx, namespace.Name); err != nil {
+		return targets, err
+	}
+	for name := range targets.sent {
+		delete(targets.owners, name)
+	}
+	return targets, nil
+}
+
+// policyClusters returns the clusters that a policy for the namespace itself sends it to.
+func (c *NamespaceController) policyClusters(ctx context.Context, namespace string) (map[string]bool, error) {
+	usual := claims.BindingNames(corev1.SchemeGroupVersion.WithKind("Namespace"), namespace)[0]
+	own := &workv1alpha2.ClusterResourceBinding{}
+	err := c.Client.Get(ctx, types.NamespacedName{Name: usual}, own)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading ClusterResourceBinding %q: %w", usual, err)
+	}
+	clusters := map[string]bool{}
+	if apierrors.IsNotFound(err) || namespaceOfBinding(own) != namespace {
+		return clusters, nil
+	}
+	for _, target := range deliver.BindingTargets(&own.Spec) {
+		clusters[target.Name] = true
+	}
+	return clusters, nil
+}
