@@ -41,7 +41,7 @@ func newPropagationCollectors(from cache.Cache, allowed *allowance.Allowance) []
 			Help:   "Number of ManifestWorks of all clusters by state, of which each has one: pending (no agent has looked at this generation yet), failed, applied, suspended, deleting.",
 			Labels: []string{"state"},
 		}, func(ctx context.Context, set metrics.SetValue) error { return countWorks(ctx, from, set) }),
-		counting.HeldBackCollector(allowed, "capstan_propagation_limited_namespaces", "bindings"),
+		counting.HeldBackCollector(allowed, "capstan_propagation_limited_namespaces", "bindings (those that are in no namespace, and those of namespaces themselves, count as one)"),
 	}
 }
 

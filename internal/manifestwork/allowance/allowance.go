@@ -57,31 +57,30 @@ type account struct {
 	bytes int64
 	begun map[types.NamespacedName]begunWrite
 	meter writeMeter
-	// line has what waits to be written, and lineToDelete the deletions.
-	line, lineToDelete waitingLine
-	held               map[HoldReason]time.Time // when works were last held back
+	lines [writeCauses]waitingLine
+	held  map[HoldReason]time.Time // when works were last held back
 }
 
 // begunWrite is a work that is being written.
 type begunWrite struct {
 	bytes, more int64  // what it has then, and how much more that is than it has
 	version     string // the work as it was before
-	deletes     bool
+	cause       writeCause
 	since       time.Time
 }
 
 // repeatsWrite reports whether a write is the one that was begun, which the cache does not show yet. A work
 // is deleted once, whatever happens to it meanwhile.
 func (b begunWrite) repeatsWrite(w WorkWrite) bool {
-	if b.deletes || w.deletes {
-		return b.deletes && w.deletes
+	if b.cause == causeDeletion || w.cause() == causeDeletion {
+		return b.cause == w.cause()
 	}
 	return b.bytes == w.Bytes && b.version == w.Version
 }
 
 // isShownBy reports whether a work is as it was to be written.
 func (b begunWrite) isShownBy(work *workv1.ManifestWork) bool {
-	if b.deletes {
+	if b.cause == causeDeletion {
 		return !work.DeletionTimestamp.IsZero()
 	}
 	return b.bytes == WorkBytes(work)
@@ -95,8 +94,21 @@ type WorkWrite struct {
 	Has, Bytes int64
 	// Version is the resourceVersion that it has in the cache, empty if it is new.
 	Version string
+	// Repairs says that the work is made again what it was: somebody else undid what the hub wrote last.
+	Repairs bool
 
 	deletes bool
+}
+
+// cause returns why the work is written.
+func (w WorkWrite) cause() writeCause {
+	switch {
+	case w.deletes:
+		return causeDeletion
+	case w.Repairs:
+		return causeRepair
+	}
+	return causeChange
 }
 
 // WriteOf returns the write of a work; present is nil for a new one.
@@ -203,6 +215,7 @@ func (a *Allowance) decideWrites(owner WorkOwner, about func(*admissionPass)) He
 	p.held.room = p.sharedRoom()
 	p.held.shared = a.pool.limit
 	p.held.writers = a.writers
+	p.held.repairs = p.waiting == [writeCauses]bool{causeRepair: true}
 	if p.held.AnyHeld() {
 		p.held.Again = p.retryDelay()
 	}
@@ -211,22 +224,32 @@ func (a *Allowance) decideWrites(owner WorkOwner, about func(*admissionPass)) He
 
 // ReportFailedWrites says that works of a name which were admitted could not be written, by cluster. Those that have a pace
 // alone, and of which all clusters have some, get back what they took of it: or else clusters that can be sent nothing,
-// and are tried again and again, would hold up all others.
+// and are tried again and again, would hold up all others. So does what repairs works that somebody changes without end.
 func (a *Allowance) ReportFailedWrites(owner WorkOwner, work string, failed map[string]error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if of := a.of[owner]; of != nil {
 		for cluster := range failed {
 			key := types.NamespacedName{Namespace: cluster, Name: work}
-			if owner.isUncounted() {
-				of.meter.bytes = max(0, of.meter.bytes-float64(of.begun[key].bytes))
+			if one := of.begun[key]; owner.isUncounted() || one.cause == causeRepair {
+				a.refundWrite(of, one)
 			}
 			a.endWrite(of, key)
 		}
 	}
 }
 
-// HeldBack returns how many namespaces have works that were held back of late, by the reason.
+// refundWrite gives back what a write took of the pace. The caller has the lock.
+func (a *Allowance) refundWrite(of *account, one begunWrite) {
+	back := min(of.meter.bytes, float64(one.bytes))
+	of.meter.bytes -= back
+	if of.limit == nil {
+		a.pool.meter.bytes = max(0, a.pool.meter.bytes-back)
+	}
+}
+
+// HeldBack returns how many namespaces have works that were held back of late, by the reason. What is in no
+// namespace counts as one.
 func (a *Allowance) HeldBack() map[HoldReason]int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -234,7 +257,7 @@ func (a *Allowance) HeldBack() map[HoldReason]int {
 	names := map[HoldReason]sets.Set[string]{Full: {}, HubFull: {}, Throttled: {}}
 	for owner, of := range a.of {
 		for reason := range of.held {
-			if of.heldBack(reason, now) && !owner.isUncounted() {
+			if of.heldBack(reason, now) {
 				names[reason].Insert(owner.Namespace)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,10 +42,8 @@ const (
 	secondsFull = 1024
 	// fullWait is how soon to look again for room.
 	fullWait = time.Minute
-	// lookEvery is how often one of those that wait is looked at, and lookMax how long each
-	// waits at most.
-	lookEvery = 250 * time.Millisecond
-	lookMax   = 10 * time.Minute
+	// clustersTold is how many clusters a message names.
+	clustersTold = 5
 )
 
 // HoldReason is why a work is not written now.
@@ -121,6 +120,7 @@ type HeldWorks struct {
 	own          bool  // it is a limit of the owner's own
 	room, shared int64 // what the owner has a part of, and what all namespaces have together that have no limit
 	writers      int64 // how many programs share what is written in a second
+	repairs      bool  // nothing is held back but repairs
 }
 
 // AnyHeld reports whether something is held back.
@@ -147,6 +147,7 @@ func (h HeldWorks) MergeHeld(other HeldWorks) HeldWorks {
 	}
 	if h.AnyHeld() {
 		other.Again = min(h.Again, other.Again)
+		other.repairs = h.repairs && other.repairs
 	}
 	return other
 }
@@ -173,6 +174,10 @@ func (h HeldWorks) ConditionMessage() string {
 			"%d clusters keep what they have. Send less, or have an administrator set annotation %s of the Namespace, or %s of the ClusterManager (flag --shared-work-bytes-max).",
 			whose, (h.Bytes+mebi-1)/mebi, h.room/mebi, h.Limit/mebi, len(h.Clusters), h.Owner.limitAnnotation(), fleetv1alpha1.AnnotationSharedWorkBytesMax)
 	}
+	if h.repairs {
+		return fmt.Sprintf("What the hub wrote to the works of %s in clusters %s was reverted, and is written again when little else is: "+
+			"find out whether the agents of these clusters do it, and revoke their access if so (capstan deny --revoke)", whose, h.nameClusters())
+	}
 	limit := h.Limit
 	writers := max(1, h.writers)
 	share := ""
@@ -183,6 +188,15 @@ func (h HeldWorks) ConditionMessage() string {
 	return fmt.Sprintf("So much was written to, or deleted of, the works of %s that the rest waits for its turn: %d clusters keep what they have until then. "+
 		"After %d MiB at once it is %d KiB in a second%s. An administrator raises both by %s.",
 		whose, len(h.Clusters), burst(limit)/writers/mebi, rate(limit)/writers>>10, share, raisedBy)
+}
+
+// nameClusters returns the names of some clusters of which works are held back, and how many more there are.
+func (h HeldWorks) nameClusters() string {
+	names := slices.Sorted(maps.Keys(h.Clusters))
+	if more := len(names) - clustersTold; more > 0 {
+		names = append(names[:clustersTold], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(names, ", ")
 }
 
 // pool is what all owners have and write together that have no limit of their own.
@@ -201,8 +215,9 @@ type admissionPass struct {
 
 	now  time.Time
 	held HeldWorks
-	// deletes says that some of what is held back is a deletion.
-	deletes bool
+	// waiting says what is held back, by its cause; and name has the name of the works.
+	waiting [writeCauses]bool
+	name    string
 }
 
 // sharedRoom returns what the owner has a part of, as all others do that have no limit of their own.
@@ -233,16 +248,16 @@ func (p *admissionPass) fullReason(grows int64) HoldReason {
 	}
 }
 
-// mayWriteNow reports whether something may be written now, or deleted.
-func (p *admissionPass) mayWriteNow(deletes bool) bool {
+// mayWriteNow reports whether something may be written now for a cause.
+func (p *admissionPass) mayWriteNow(cause writeCause) bool {
 	if p.limit != nil {
 		p.meter.drainMeter(p.now, p.rate(*p.limit))
-		return p.meter.isMeterOpen(p.rate(*p.limit), p.burst(*p.limit), deletes)
+		return p.meter.isMeterOpen(p.rate(*p.limit), p.burst(*p.limit), cause)
 	}
 	p.drainPool(p.now)
 	// One alone may write as much at once as with the same limit of its own.
 	whole := p.burst(p.pool.limit) * sharesMade / shareOf
-	return p.meter.isMeterOpen(p.rate(p.pool.limit), ownerShare(whole, int64(max(0, p.pool.meter.bytes-p.meter.bytes))), deletes)
+	return p.meter.isMeterOpen(p.rate(p.pool.limit), ownerShare(whole, int64(max(0, p.pool.meter.bytes-p.meter.bytes))), cause)
 }
 
 // drainPool takes off the meters of all owners without a limit of their own what has been lost
@@ -275,14 +290,14 @@ func (p *admissionPass) admitWrite(w WorkWrite) bool {
 			return p.holdWrite(w, why)
 		}
 	}
-	if !p.mayWriteNow(w.deletes) {
+	if !p.mayWriteNow(w.cause()) {
 		return p.holdWrite(w, Throttled)
 	}
 	p.meter.bytes += float64(w.Bytes)
 	if p.limit == nil {
 		p.pool.meter.bytes += float64(w.Bytes)
 	}
-	p.beginWrite(p.account, w.Work, begunWrite{bytes: w.Bytes, more: more, version: w.Version, deletes: w.deletes, since: p.now})
+	p.beginWrite(p.account, w.Work, begunWrite{bytes: w.Bytes, more: more, version: w.Version, cause: w.cause(), since: p.now})
 	return true
 }
 
@@ -297,96 +312,22 @@ func (p *admissionPass) holdWrite(w WorkWrite, why HoldReason) (admitted bool) {
 		p.held.Reason = why
 	}
 	p.account.held[why] = p.now
-	p.deletes = p.deletes || w.deletes
+	p.waiting[w.cause()] = true
+	p.name = w.Work.Name
 	return false
 }
 
 // retryDelay returns how soon to look again: when there may be more room, or more time.
 func (p *admissionPass) retryDelay() time.Duration {
-	switch {
-	case p.held.Reason != Throttled:
-		return p.line.placeInLine(p.now, fullWait)
-	case p.deletes:
-		return p.lineToDelete.placeInLine(p.now, p.meter.waitUntilFree(reopenToDelete))
-	default:
-		return p.line.placeInLine(p.now, p.meter.waitUntilFree(reopen))
+	cause := causeRepair
+	for _, sooner := range []writeCause{causeChange, causeDeletion} {
+		if p.waiting[sooner] {
+			cause = sooner
+		}
 	}
-}
-
-// burst and rate, which is in bytes in a second, are not lower with a lower limit: what becomes
-// smaller is always written.
-func burst(limit int64) int64 { return max(limit, DefaultShared) / burstPart }
-func rate(limit int64) int64  { return max(limit, DefaultShared) / secondsFull }
-
-// burst and rate are the part of this program: two that each took all would write twice as much.
-func (a *Allowance) burst(limit int64) int64 { return burst(limit) / a.writers }
-func (a *Allowance) rate(limit int64) int64  { return rate(limit) / a.writers }
-
-// writeMeter measures what is written to works: a bucket that loses so much in a second. When it is
-// full nothing is added until a part of it is free: those that wait are looked at for more
-// than one work then.
-type writeMeter struct {
-	bytes float64
-	at    time.Time
-	// full and fullToDelete say that it was full, and not enough is free since.
-	full, fullToDelete bool
-	// most and rate are what it was last looked at by.
-	most, rate int64
-}
-
-// drainMeter takes off what has been lost until now.
-func (m *writeMeter) drainMeter(now time.Time, rate int64) {
-	if m.at.IsZero() {
-		m.at = now
+	wait := fullWait
+	if p.held.Reason == Throttled {
+		wait = p.meter.waitUntilFree(cause)
 	}
-	if passed := now.Sub(m.at); passed > 0 {
-		m.bytes = max(0, m.bytes-passed.Seconds()*float64(rate))
-		m.at = now
-	}
-}
-
-// isMeterOpen reports whether something may be written, or deleted. Deletions come before what is written: whoever
-// writes without end keeps nothing from going.
-func (m *writeMeter) isMeterOpen(rate, most int64, deletes bool) bool {
-	m.rate = rate
-	m.most = most
-	m.full = m.stillFull(m.full, reopen)
-	m.fullToDelete = m.stillFull(m.fullToDelete, reopenToDelete)
-	if deletes {
-		return !m.fullToDelete
-	}
-	return !m.full
-}
-
-func (m *writeMeter) stillFull(was bool, reopen float64) bool {
-	return m.bytes >= float64(m.most) || was && m.bytes > float64(m.most)*reopen
-}
-
-// reopen and reopenToDelete are how full the meter is when more may be written, and deleted.
-const reopen, reopenToDelete = 0.75, 0.875
-
-// waitUntilFree returns in how long it is so full.
-func (m *writeMeter) waitUntilFree(part float64) time.Duration {
-	seconds := (m.bytes - float64(m.most)*part) / float64(m.rate)
-	return time.Duration(min(max(1, seconds+1), lookMax.Seconds()) * float64(time.Second))
-}
-
-// isEmptyMeter reports whether nothing counts any more.
-func (m *writeMeter) isEmptyMeter() bool { return m.bytes < 1 }
-
-// waitingLine has those that wait looked at one after the other: each makes all of its works
-// for that.
-type waitingLine struct{ last time.Time }
-
-// placeInLine returns in how long one is looked at that has to wait for so long at least.
-func (l *waitingLine) placeInLine(now time.Time, wait time.Duration) time.Duration {
-	at := now.Add(wait)
-	if next := l.last.Add(lookEvery); next.After(at) {
-		at = next
-	}
-	if most := now.Add(lookMax); at.After(most) {
-		at = most
-	}
-	l.last = at
-	return at.Sub(now)
+	return p.lines[cause].placeInLine(p.now, p.name, wait)
 }

@@ -82,7 +82,7 @@ func keptAnnotations() []string {
 	return []string{
 		workv1alpha2.AnnotationResourceBindingNamespace, workv1alpha2.AnnotationResourceBindingName, workv1alpha2.AnnotationClusterResourceBindingName,
 		policyv1alpha1.AnnotationAppliedOverrides, policyv1alpha1.AnnotationAppliedClusterOverrides,
-		annotationSuspends, workv1.AnnotationSuspendDispatching,
+		annotationSuspends, annotationWritten, workv1.AnnotationSuspendDispatching,
 		fleetv1alpha1.AnnotationRevision, fleetv1alpha1.AnnotationRevisionSince, fleetv1alpha1.AnnotationTraceparent,
 	}
 }
@@ -138,7 +138,9 @@ func (c WorkChanges) AllowanceWrites() (all []allowance.WorkWrite) {
 		all = append(all, allowance.WriteOf(work, nil))
 	}
 	for _, change := range c.Changed {
-		all = append(all, allowance.WriteOf(change.Wanted, change.Present))
+		write := allowance.WriteOf(change.Wanted, change.Present)
+		write.Repairs = change.IsRepair()
+		all = append(all, write)
 	}
 	return all
 }
@@ -178,6 +180,9 @@ func CompareWorks(wanted map[string]*workv1.ManifestWork, present []workv1.Manif
 				return WorkChanges{}, err
 			}
 			if !right {
+				if want, err = markWritten(want); err != nil {
+					return WorkChanges{}, err
+				}
 				c.Changed = append(c.Changed, WorkChange{Present: is, Wanted: want})
 			}
 		}
@@ -185,7 +190,11 @@ func CompareWorks(wanted map[string]*workv1.ManifestWork, present []workv1.Manif
 	}
 	for _, cluster := range slices.Sorted(maps.Keys(wanted)) {
 		if !has[cluster] {
-			c.New = append(c.New, wanted[cluster])
+			work, err := markWritten(wanted[cluster])
+			if err != nil {
+				return WorkChanges{}, err
+			}
+			c.New = append(c.New, work)
 		}
 	}
 	slices.SortFunc(c.Changed, func(a, b WorkChange) int { return strings.Compare(a.Present.Namespace, b.Present.Namespace) })

@@ -5,6 +5,7 @@ package send
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"sync"
@@ -15,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/kube/pace"
+	"github.com/capstan-io/capstan/internal/manifestwork/allowance"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
 )
 
@@ -30,6 +33,11 @@ const (
 	calmAfter = time.Minute
 	// sweepMin is from how many works on the calm ones are looked for.
 	sweepMin = 1000
+	// repairedRate and repairedBurst are how many bytes of works of one cluster that somebody changed are written again
+	// in a second, and at once: 1 MiB in a minute, after 16 MiB. Whoever changes each work less often than
+	// its wait is long keeps none of them restless.
+	repairedRate  = (1 << 20) / 60
+	repairedBurst = 16 << 20
 )
 
 // RestlessError says that a work is not written now, as somebody changes it back each time.
@@ -41,14 +49,22 @@ func (e *RestlessError) Error() string {
 		"find out whether it is the agent of cluster %q, and revoke its access if so (capstan deny --revoke)", e.Work.Name, e.Work.Namespace)
 }
 
+// IsRestless reports whether an error is a RestlessError.
+func IsRestless(err error) bool {
+	restless := (*RestlessError)(nil)
+	return errors.As(err, &restless)
+}
+
 // RestlessWorks remembers which works have been written lately, so that those are written ever
-// more seldom which somebody changes back each time. It is safe for concurrent use.
+// more seldom which somebody changes back each time, and those of one cluster by their bytes. It is safe for concurrent use.
 type RestlessWorks struct {
 	clock clock.PassiveClock
 
 	mu    sync.Mutex
 	works map[types.NamespacedName]written
 	sweep int // how many there have to be for the next sweep
+	// repaired is what was written again, by cluster.
+	repaired *pace.ByteDebts[string]
 }
 
 // written is what was written to a work.
@@ -61,7 +77,7 @@ type written struct {
 
 // NewRestlessWorks returns RestlessWorks that knows no work.
 func NewRestlessWorks(clk clock.PassiveClock) *RestlessWorks {
-	return &RestlessWorks{clock: clk, works: map[types.NamespacedName]written{}, sweep: sweepMin}
+	return &RestlessWorks{clock: clk, works: map[types.NamespacedName]written{}, sweep: sweepMin, repaired: pace.NewByteDebts[string](repairedRate, repairedBurst)}
 }
 
 // beginChange notes that a work is being changed; a RestlessError if it must not be yet.
@@ -83,6 +99,12 @@ func (r *RestlessWorks) beginChange(change deliver.WorkChange) error {
 		return nil // the cache does not show yet what was written
 	case now.Sub(last.at) < last.writeDelay():
 		return &RestlessError{Work: key}
+	}
+	if change.IsRepair() {
+		if r.repaired.WaitBeforeWrite(key.Namespace, now) > 0 {
+			return &RestlessError{Work: key}
+		}
+		r.repaired.CountBytes(key.Namespace, int(allowance.WorkBytes(change.Wanted)), now)
 	}
 	r.works[key] = written{content: content, version: version, times: last.times + 1, at: now}
 	r.forgetCalm(now)

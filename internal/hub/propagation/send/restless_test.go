@@ -5,6 +5,7 @@ package send
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/manifestwork/allowance"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
 )
 
@@ -64,6 +66,44 @@ func TestAWorkThatIsCalmIsWrittenAtOnce(t *testing.T) {
 	}
 	if begin() == nil {
 		t.Error("it does not become restless again")
+	}
+}
+
+// TestWhatAClusterUndoesIsSpacedByItsBytes has an agent change each of a hundred works of 1 MiB once in two minutes for
+// an hour, so that none is restless, and another one undo something now and then.
+func TestWhatAClusterUndoesIsSpacedByItsBytes(t *testing.T) {
+	const works, minutes = 100, 60
+	clk := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
+	r := NewRestlessWorks(clk)
+	version := 0
+	undone := func(cluster string, work int) error {
+		version++
+		change := changeTo(0, version)
+		for _, one := range []*workv1.ManifestWork{change.Present, change.Wanted} {
+			one.Namespace, one.Name = cluster, fmt.Sprint(work)
+			one.Annotations = map[string]string{"fleet.capstan.io/written": "the same"}
+		}
+		change.Wanted.Spec.Workload.Manifests = nil
+		change.Wanted.Annotations[allowance.AnnotationBytes] = fmt.Sprint(1 << 20)
+		return r.beginChange(change)
+	}
+	repaired := 0
+	for minute := range minutes {
+		for work := range works * (1 - minute%2) {
+			switch err := undone("hostile", work); {
+			case err == nil:
+				repaired++
+			case !IsRestless(err) || !strings.Contains(err.Error(), `agent of cluster "hostile"`):
+				t.Fatalf("it is held up by %v", err)
+			}
+		}
+		if err := undone("honest", minute); err != nil {
+			t.Fatalf("minute %d: another cluster pays for it: %v", minute, err)
+		}
+		clk.SetTime(clk.Now().Add(time.Minute))
+	}
+	if most := 16 + minutes + 1; repaired > most || repaired < most/2 {
+		t.Errorf("%d MiB are written again in %d minutes, want %d at most", repaired, minutes, most)
 	}
 }
 

@@ -91,6 +91,7 @@ func (w workWrite) allowanceWrite(name string, bytes int64) allowance.WorkWrite 
 	takes := allowance.WorkWrite{Work: types.NamespacedName{Namespace: w.Cluster, Name: name}, Bytes: bytes}
 	if w.Work != nil {
 		takes.Work.Name, takes.Has, takes.Version = w.Work.Name, allowance.WorkBytes(w.Work), w.Work.ResourceVersion
+		takes.Repairs = w.Spec && w.Repairs
 	}
 	return takes
 }

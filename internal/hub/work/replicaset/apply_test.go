@@ -26,6 +26,7 @@ import (
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
 	"github.com/capstan-io/capstan/internal/kube/selfconflict"
 	"github.com/capstan-io/capstan/internal/manifestwork/allowance"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // TestLabelsOfWorksWaitForTheirTurn changes again and again what works of a megabyte have besides their
@@ -65,6 +66,39 @@ func TestLabelsOfWorksWaitForTheirTurn(t *testing.T) {
 	work := workOf("c000", "p", "template")
 	if now, late, err := c.limitPlan(t.Context(), set, rolloutPlan{Writes: []workWrite{{Cluster: "c000", Work: work, Meta: true}}}, megabyte); err != nil || late.AnyHeld() || len(now.Writes) != 1 {
 		t.Errorf("an hour later %d works are written, held back is %v: %v", len(now.Writes), late.Clusters, err)
+	}
+}
+
+// TestWhatAgentsUndoLeavesTimeForChanges has agents change works of a megabyte back that had the template.
+func TestWhatAgentsUndoLeavesTimeForChanges(t *testing.T) {
+	const megabyte, works = 1 << 20, 200
+	scheme := runtime.NewScheme()
+	expect.NoError(t, corev1.AddToScheme(scheme))
+	clock := clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0))
+	c := NewWorkReplicaSetController(WorkReplicaSetDeps{Client: fake.NewClientBuilder().WithScheme(scheme).Build(), Clock: clock, Allowance: allowance.NewAllowance(clock, allowance.DefaultShared, 1)})
+	set := &workv1alpha1.ManifestWorkReplicaSet{}
+	set.Namespace, set.Name = "shop", "web"
+	writes := func(had bool) (p rolloutPlan) {
+		f := planFacts{Template: "template", Bytes: megabyte, Works: map[string][]*workv1.ManifestWork{}, Turns: map[string]turn{}}
+		for n := range works {
+			work := workOf(fmt.Sprintf("c%03d", n), "p", "another")
+			work.Annotations[allowance.AnnotationBytes] = strconv.Itoa(megabyte)
+			work.ResourceVersion = fmt.Sprint(had)
+			f.Works[work.Namespace] = []*workv1.ManifestWork{work}
+			if had {
+				f.Turns[work.Namespace] = turn{}
+			}
+			p.Writes = append(p.Writes, f.planWrite(work.Namespace, "p", true))
+		}
+		return p
+	}
+	undone, held, err := c.limitPlan(t.Context(), set, writes(true), megabyte)
+	if most := allowance.DefaultShared / 8 / megabyte; err != nil || len(undone.Writes) != most || held.Reason != allowance.Throttled {
+		t.Errorf("of what agents undid, %d MiB are written, want %d; the rest is held back as %q (%v)", len(undone.Writes), most, held.Reason, err)
+	}
+	set.Name = "api"
+	if changed, _, err := c.limitPlan(t.Context(), set, rolloutPlan{Writes: writes(false).Writes[:100]}, megabyte); err != nil || len(changed.Writes) != 100 {
+		t.Errorf("of what somebody has changed, %d MiB are written, want 100 (%v)", len(changed.Writes), err)
 	}
 }
 

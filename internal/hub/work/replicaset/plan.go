@@ -62,6 +62,8 @@ type workWrite struct {
 	Work *workv1.ManifestWork
 	// Spec and Meta say what of it is to be changed.
 	Spec, Meta bool
+	// Repairs says that the work had the spec already, and somebody else has changed it.
+	Repairs bool
 	// Grows is how many bytes more the work takes up afterwards.
 	Grows int64
 }
@@ -186,6 +188,7 @@ func (f planFacts) planWrite(cluster, placement string, turn bool) workWrite {
 		w.Spec = turn && work.Annotations[keptHash] != f.Template && !f.Turns[cluster].isNotSeenYet(work)
 		if w.Spec {
 			w.Grows = max(0, f.Bytes-allowance.WorkBytes(work))
+			w.Repairs = f.hadTurn(cluster)
 		}
 		w.Meta = work.Labels[workv1.LabelPlacementName] != placement || work.Annotations[workv1.AnnotationReportHealth] != f.Health
 	}
