@@ -32,13 +32,21 @@ type ClusterThrottle struct {
 	clusters map[reportTopic]*throttleBudget
 }
 
-// reportTopic is what a cluster says something about: whether it is available, or anything else.
-// Who says much of the latter, such as how much room there is, is not to be heard later when
-// it is about to fail.
+// reportTopic is what a cluster says something about, or does. Who says much of how much room there is, for example, is not to
+// be heard later when it is about to fail.
 type reportTopic struct {
-	cluster      string
-	availability bool
+	cluster string
+	about   topicSubject
 }
+
+type topicSubject int
+
+const (
+	aboutItself topicSubject = iota
+	aboutAvailability
+	aboutWorks
+	topicSubjects
+)
 
 // throttleBudget is how many changes are still heard at once, and since when one more is earned.
 type throttleBudget struct {
@@ -62,7 +70,16 @@ func (t *ClusterThrottle) ChangeDelay(cluster string, before, after *view.Cluste
 	case decidedOnHub(before, after):
 		return 0
 	}
-	return t.throttleDelay(reportTopic{cluster, before.Available != after.Available})
+	about := aboutItself
+	if before.Available != after.Available {
+		about = aboutAvailability
+	}
+	return t.throttleDelay(reportTopic{cluster, about})
+}
+
+// WorkDelay returns how long to wait with a look at what somebody else than the hub has changed in a work of a cluster.
+func (t *ClusterThrottle) WorkDelay(cluster string) time.Duration {
+	return t.throttleDelay(reportTopic{cluster, aboutWorks})
 }
 
 // decidedOnHub reports whether an administrator has changed a cluster, and not only its
@@ -104,7 +121,7 @@ func (t *ClusterThrottle) throttleDelay(of reportTopic) time.Duration {
 func (t *ClusterThrottle) forgetCluster(cluster string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, availability := range []bool{true, false} {
-		delete(t.clusters, reportTopic{cluster, availability})
+	for about := range topicSubjects {
+		delete(t.clusters, reportTopic{cluster, about})
 	}
 }

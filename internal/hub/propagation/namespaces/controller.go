@@ -40,6 +40,7 @@ const (
 	// action is what events say that the controller was about.
 	action               = "Propagate"
 	reasonOverrideFailed = "ApplyOverridePolicyFailed"
+	reasonWorkReverted   = "WorkReverted"
 )
 
 // NamespaceDeps are what the controller works with.
@@ -57,9 +58,13 @@ type NamespaceDeps struct {
 	Everywhere bool
 }
 
-// awaitAccepted is how soon to look again for a cluster that may not be sent
-// anything yet.
-const awaitAccepted = 30 * time.Second
+const (
+	// awaitAccepted is how soon to look again for a cluster that may not be sent
+	// anything yet.
+	awaitAccepted = 30 * time.Second
+	// awaitCalm is how soon to look again for a work that somebody changes back each time.
+	awaitCalm = 15 * time.Second
+)
 
 // NamespaceController sends namespaces to clusters.
 type NamespaceController struct {
@@ -110,9 +115,9 @@ func (c *NamespaceController) Reconcile(ctx context.Context, req ctrl.Request) (
 	failed := c.Writer.WriteChanges(ctx, changes)
 	c.reportFailedWrites(targets, failed)
 	for cluster, err := range failed {
-		if errors.Is(err, send.ErrNoNamespace) || send.WaitsForEarlier(err) { // it has not been accepted, or its member keeps something
+		if wait := c.retryDelay(namespace, cluster, err); wait > 0 {
 			delete(failed, cluster)
-			again = shorterWait(again, awaitAccepted)
+			again = shorterWait(again, wait)
 		}
 	}
 	for _, problem := range problems {
@@ -121,6 +126,26 @@ func (c *NamespaceController) Reconcile(ctx context.Context, req ctrl.Request) (
 		}
 	}
 	return ctrl.Result{RequeueAfter: again}, send.JoinErrors(failed)
+}
+
+// retryDelay returns how soon to try again what could not be written to a cluster because of that cluster alone, which all
+// others would wait for as long as it likes; 0 for any other error.
+func (c *NamespaceController) retryDelay(namespace *corev1.Namespace, cluster string, err error) time.Duration {
+	switch {
+	case errors.Is(err, send.ErrNoNamespace), send.WaitsForEarlier(err): // it has not been accepted, or its member keeps something
+		return awaitAccepted
+	case send.IsRestless(err):
+		c.warnOfCluster(namespace, cluster, reasonWorkReverted, err)
+		return awaitCalm
+	}
+	return 0
+}
+
+// warnOfCluster tells what is wrong with the namespace in a cluster. The Event is related to the cluster, or client-go would count
+// those of all clusters as one.
+func (c *NamespaceController) warnOfCluster(namespace *corev1.Namespace, cluster, reason string, problem error) {
+	of := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}}
+	c.Events.Eventf(namespace, of, corev1.EventTypeWarning, reason, action, "cluster %q: %v", cluster, problem)
 }
 
 // renderNamespaceWorks returns the works that a namespace is to have, and why clusters get none.
@@ -159,9 +184,7 @@ func (c *NamespaceController) renderNamespaceWorks(
 		}
 		if problem = errors.Join(mistake, problem); problem != nil {
 			problems[name] = problem
-			// Related to the cluster, or client-go would count those of all clusters as one.
-			of := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
-			c.Events.Eventf(namespace, of, corev1.EventTypeWarning, reasonOverrideFailed, action, "cluster %q: %v", name, problem)
+			c.warnOfCluster(namespace, name, reasonOverrideFailed, problem)
 			continue
 		}
 		works[name] = work

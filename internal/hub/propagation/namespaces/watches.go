@@ -66,7 +66,7 @@ func (c *NamespaceController) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&corev1.Namespace{}, &handler.EnqueueRequestForObject{}).
 		Watches(&workv1alpha2.ResourceBinding{}, c.onBinding(), specs).
 		Watches(&workv1alpha2.ClusterResourceBinding{}, handler.EnqueueRequestsFromMapFunc(onWideBinding), specs).
-		Watches(&workv1.ManifestWork{}, handler.EnqueueRequestsFromMapFunc(onWork), builder.WithPredicates(
+		Watches(&workv1.ManifestWork{}, c.onWork(), builder.WithPredicates(
 			predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
 		Watches(&clusterv1.ManagedCluster{}, c.onCluster()).
 		Watches(&fleetv1alpha1.ClusterConnection{}, c.onCluster()).
@@ -135,8 +135,35 @@ func namespaceOfBinding(b *workv1alpha2.ClusterResourceBinding) string {
 	return of.Name
 }
 
-func onWork(_ context.Context, object client.Object) []reconcile.Request {
-	return namespaceRequests(deliver.OfNamespace(object))
+// onWork brings back the namespace of a work: at once when the hub has written something else into it, or deletes it. What
+// others change, such as an agent, which may do so without end, is mended now and then, and after all else: a look at a namespace is
+// one at all of its clusters.
+func (c *NamespaceController) onWork() handler.EventHandler {
+	changed := func(q namespaceQueue, object client.Object) {
+		for _, request := range namespaceRequests(deliver.OfNamespace(object)) {
+			q.Add(request)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q namespaceQueue) { changed(q, e.Object) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q namespaceQueue) {
+			if !changedByOthers(e.ObjectOld, e.ObjectNew) {
+				changed(q, e.ObjectOld)
+				changed(q, e.ObjectNew)
+				return
+			}
+			for _, request := range namespaceRequests(deliver.OfNamespace(e.ObjectNew)) {
+				order.AddLater(q, request, c.hearing.WorkDelay(e.ObjectNew.GetNamespace()))
+			}
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q namespaceQueue) { changed(q, e.Object) },
+	}
+}
+
+// changedByOthers reports whether all that is different in a work is what agents may change, too.
+func changedByOthers(before, after client.Object) bool {
+	return deliver.WrittenAlike(before, after) && maps.Equal(before.GetLabels(), after.GetLabels()) &&
+		before.GetDeletionTimestamp().IsZero() == after.GetDeletionTimestamp().IsZero()
 }
 
 // onCluster brings back the namespaces of a cluster: at once when it is sent something now that was not before, or
