@@ -111,3 +111,44 @@ func TestATokenHasSoManyClustersAcceptedByItself(t *testing.T) {
 		t.Error("one that was accepted is gone, and two others take its place")
 	}
 }
+
+// TestATokenHasNoMoreAcceptedAtTheSameTime has requests decided about before a cache shows any of the clusters that were
+// accepted, one of which is gone again and one of which could not be accepted.
+func TestATokenHasNoMoreAcceptedAtTheSameTime(t *testing.T) {
+	const most = 100
+	clk := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
+	recent := newRecentAcceptances(clk)
+	begin := func(cluster int, shown ...clusterv1.ManagedCluster) bool {
+		return recent.beginAcceptance(acceptance{tokenUser, fmt.Sprint("edge-", cluster)}, shown, most)
+	}
+	accepted := 0
+	for cluster := range 10 * most {
+		if begin(cluster) {
+			accepted++
+		}
+	}
+	if accepted != most {
+		t.Errorf("%d clusters are accepted that no cache shows, want %d", accepted, most)
+	}
+	if !begin(0) {
+		t.Error("a request that is looked at again is refused")
+	}
+	if !recent.beginAcceptance(acceptance{"system:bootstrap:west00", "west"}, nil, most) {
+		t.Error("another token waits for it")
+	}
+	recent.endAcceptance(acceptance{tokenUser, "edge-0"})
+	if !begin(most) || begin(most+1) {
+		t.Error("one could not be accepted, and not one other takes its place")
+	}
+	shown := clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "edge-1"}}
+	if begin(most+1, shown) {
+		t.Error("one that a cache shows now does not count any more")
+	}
+	if !begin(most + 1) {
+		t.Error("one that a cache has shown counts after it is gone")
+	}
+	clk.SetTime(clk.Now().Add(time.Minute))
+	if !begin(most + 2) {
+		t.Error("what no cache has shown counts for ever")
+	}
+}

@@ -65,12 +65,13 @@ type CSRApprovalDeps struct {
 type CSRApprovalController struct {
 	CSRApprovalDeps
 	quiet    *eventThrottle
+	recent   *recentAcceptances
 	verdicts *prometheus.CounterVec
 }
 
 // NewCSRApprovalController returns the controller.
 func NewCSRApprovalController(d CSRApprovalDeps) *CSRApprovalController {
-	return &CSRApprovalController{CSRApprovalDeps: d, quiet: newEventThrottle(d.Clock), verdicts: newVerdictCounter()}
+	return &CSRApprovalController{CSRApprovalDeps: d, quiet: newEventThrottle(d.Clock), recent: newRecentAcceptances(d.Clock), verdicts: newVerdictCounter()}
 }
 
 // ControllerName is the name of the controller in logs and metrics.
@@ -144,13 +145,22 @@ func (c *CSRApprovalController) decideRequest(
 func (c *CSRApprovalController) decideAcceptance(
 	ctx context.Context, user string, mc *clusterv1.ManagedCluster, decision policy.RequestDecision,
 ) (policy.RequestDecision, error) {
-	exhausted, err := c.isTokenExhausted(ctx, user)
+	admitted, err := c.beginAcceptance(ctx, user, mc.Name)
 	if err != nil {
 		return policy.RequestDecision{}, err
 	}
-	if exhausted {
+	if !admitted {
 		return decision.TokenExhausted(user, mc.Name, c.Automatic.TokenClustersMax), nil
 	}
+	decision, err = c.decideName(ctx, mc, decision)
+	if err != nil || decision.Verdict != policy.Approve {
+		c.recent.endAcceptance(acceptance{user, mc.Name})
+	}
+	return decision, err
+}
+
+// decideName decides whether the name and the labels of a cluster let the hub accept it by itself.
+func (c *CSRApprovalController) decideName(ctx context.Context, mc *clusterv1.ManagedCluster, decision policy.RequestDecision) (policy.RequestDecision, error) {
 	taken, err := c.isNamespaceTaken(ctx, mc.Name)
 	if err != nil {
 		return policy.RequestDecision{}, err
@@ -170,17 +180,17 @@ func (c *CSRApprovalController) decideAcceptance(
 	return decision, nil
 }
 
-// isTokenExhausted reports whether as many clusters as may be were accepted automatically for a user, if it is
-// that of a bootstrap token. Those that are accepted at the same moment are not counted.
-func (c *CSRApprovalController) isTokenExhausted(ctx context.Context, user string) (bool, error) {
+// beginAcceptance notes that a cluster is accepted for a user, and reports whether it may be: unless the user is that of a bootstrap
+// token for which as many were accepted automatically as may be.
+func (c *CSRApprovalController) beginAcceptance(ctx context.Context, user, cluster string) (bool, error) {
 	if c.Automatic.TokenClustersMax == 0 || !boundtoken.IsTokenUser(user) {
-		return false, nil
+		return true, nil
 	}
 	accepted := &clusterv1.ManagedClusterList{}
 	if err := c.Client.List(ctx, accepted, client.MatchingFields{indexAutomatic: user}, client.UnsafeDisableDeepCopy); err != nil {
 		return false, fmt.Errorf("listing the ManagedClusters that were accepted automatically for user %q: %w", user, err)
 	}
-	return len(accepted.Items) >= c.Automatic.TokenClustersMax, nil
+	return c.recent.beginAcceptance(acceptance{user, cluster}, accepted.Items, c.Automatic.TokenClustersMax), nil
 }
 
 // isNamespaceTaken reports whether the hub has a namespace of the name of a cluster that it has not made for it.
@@ -203,6 +213,7 @@ func (c *CSRApprovalController) approveRequest(
 ) error {
 	if decision.Kind == policy.Bootstrap {
 		if err := c.acceptCluster(ctx, mc, csr.Spec.Username, decision); err != nil {
+			c.recent.endAcceptance(acceptance{csr.Spec.Username, mc.Name})
 			return client.IgnoreNotFound(err)
 		}
 	}
