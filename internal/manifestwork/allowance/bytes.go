@@ -25,6 +25,9 @@ const (
 	// freeBytes is how long the stamps on the manifests of a work may be that count for nothing: those that
 	// the hub gives an object without labels have about half of it.
 	freeBytes = 2 << 10
+	// configsMax is how long an agent may make what a work has besides its manifests: it writes that as its types have it,
+	// which may be somewhat longer than what the hub wrote.
+	configsMax = 16 << 10
 	// bytesMax is more than etcd takes of one object: no work counts for more.
 	bytesMax = 4 << 20
 )
@@ -106,6 +109,20 @@ func encodedBytes(value any) int64 {
 func configBytes(spec workv1.ManifestWorkSpec) int64 {
 	spec.Workload = workv1.ManifestsTemplate{}
 	return encodedBytes(spec)
+}
+
+// SpecGrows reports whether the manifests of a work are longer than before, or what it has besides, unless that is short.
+func SpecGrows(before, after *workv1.ManifestWork) bool {
+	return manifestsBytes(after) > manifestsBytes(before) || configBytes(after.Spec) > max(configBytes(before.Spec), configsMax)
+}
+
+// manifestsBytes returns how long the manifests of a work are, the same however they were written.
+func manifestsBytes(work *workv1.ManifestWork) (sum int64) {
+	for _, manifest := range work.Spec.Workload.Manifests {
+		own, _ := canonicalBytes(manifest.Raw, false)
+		sum += own
+	}
+	return sum
 }
 
 // canonicalBytes returns the length of a manifest, the same however it was written; and that of its stamps,

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -248,6 +249,14 @@ func TestAnAgentDoesNotTakeUpTheRoomOfATenant(t *testing.T) {
 	ofSet.Name, ofSet.Annotations, ofSet.Labels = "web-12345", nil, map[string]string{workv1.LabelManifestWorkReplicaSet: "shop.web"}
 	ofNobody := before.DeepCopy()
 	ofNobody.Annotations = nil
+	configs := func(number int) (all []workv1.ManifestConfigOption) {
+		for i := range number {
+			all = append(all, workv1.ManifestConfigOption{ResourceIdentifier: workv1.ResourceIdentifier{Resource: "configmaps", Namespace: "default", Name: fmt.Sprint("a-", i)}})
+		}
+		return all
+	}
+	long := ofNobody.DeepCopy()
+	long.Spec.ManifestConfigs = configs(400)
 	for name, tc := range map[string]struct {
 		old     *workv1.ManifestWork
 		change  func(*workv1.ManifestWork)
@@ -266,10 +275,16 @@ func TestAnAgentDoesNotTakeUpTheRoomOfATenant(t *testing.T) {
 		"the configs of a replica set": {ofSet, func(w *workv1.ManifestWork) {
 			w.Spec.ManifestConfigs = []workv1.ManifestConfigOption{{ResourceIdentifier: workv1.ResourceIdentifier{Resource: "configmaps", Name: "*"}}}
 		}, true},
-		"the finalizer":              {before, func(w *workv1.ManifestWork) { w.Finalizers = nil }, false},
-		"the status":                 {before, func(w *workv1.ManifestWork) { w.Status.Conditions = []metav1.Condition{{Message: large}} }, false},
-		"who wrote which field":      {before, func(w *workv1.ManifestWork) { w.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: large}} }, false},
-		"a label that nobody counts": {before, func(w *workv1.ManifestWork) { w.Labels = map[string]string{"a": large} }, false},
+		"a manifest of nobody's that grows": {ofNobody, func(w *workv1.ManifestWork) { w.Spec.Workload.Manifests = manifests(configMap("a", large)) }, true},
+		"long configs of nobody's":          {ofNobody, func(w *workv1.ManifestWork) { w.Spec.ManifestConfigs = configs(400) }, true},
+		"long configs":                      {before, func(w *workv1.ManifestWork) { w.Spec.ManifestConfigs = configs(400) }, true},
+		"short configs":                     {before, func(w *workv1.ManifestWork) { w.Spec.ManifestConfigs = configs(1) }, false},
+		"long configs that stay":            {long, func(w *workv1.ManifestWork) { w.Finalizers = nil }, false},
+		"long configs that grow":            {long, func(w *workv1.ManifestWork) { w.Spec.ManifestConfigs = configs(401) }, true},
+		"the finalizer":                     {before, func(w *workv1.ManifestWork) { w.Finalizers = nil }, false},
+		"the status":                        {before, func(w *workv1.ManifestWork) { w.Status.Conditions = []metav1.Condition{{Message: large}} }, false},
+		"who wrote which field":             {before, func(w *workv1.ManifestWork) { w.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: large}} }, false},
+		"a label that nobody counts":        {before, func(w *workv1.ManifestWork) { w.Labels = map[string]string{"a": large} }, false},
 		"a spec in another spelling": {before, func(w *workv1.ManifestWork) {
 			w.Spec.Workload.Manifests[0].Raw = append([]byte(" "), w.Spec.Workload.Manifests[0].Raw...)
 		}, false},

@@ -85,13 +85,14 @@ func (v *workValidator) validateWork(ctx context.Context, work *workv1.ManifestW
 	})
 }
 
-// checkGrowth refuses what an agent adds to a work that counts for a namespace of the hub: by
-// its own works an agent would use up what that namespace may have, and in the end what all
-// may. Agents write works to change finalizers, and may leave out of the spec what they do
-// not know.
+// checkGrowth refuses what an agent adds to a work: by works that count for a namespace of the hub an agent would use up
+// what that namespace may have, and in the end what all may, and by others the room that etcd has. Agents write works to
+// change finalizers, and may leave out of the spec what they do not know.
 func checkGrowth(ctx context.Context, old, work *workv1.ManifestWork) error {
 	owner := allowance.OwnerOf(work)
-	if owner == (allowance.WorkOwner{}) || owner == allowance.OwnerOf(old) && allowance.WorkBytes(work) <= allowance.WorkBytes(old) {
+	counted := owner != (allowance.WorkOwner{})
+	takesRoom := counted && (owner != allowance.OwnerOf(old) || allowance.WorkBytes(work) > allowance.WorkBytes(old))
+	if !takesRoom && !allowance.SpecGrows(old, work) {
 		return nil
 	}
 	request, err := admission.RequestFromContext(ctx)
@@ -101,8 +102,11 @@ func checkGrowth(ctx context.Context, old, work *workv1.ManifestWork) error {
 	if !slices.Contains(request.UserInfo.Groups, clusterv1.GroupManagedClusters) {
 		return nil
 	}
-	return apierrors.NewForbidden(workv1.GroupVersion.WithResource(worksResource).GroupResource(), work.Name,
-		fmt.Errorf("the agent of a cluster may not make a ManifestWork larger that counts for namespace %q of the hub", owner.Namespace))
+	refusal := errors.New("the agent of a cluster may not make a ManifestWork larger")
+	if counted {
+		refusal = fmt.Errorf("%w that counts for namespace %q of the hub", refusal, owner.Namespace)
+	}
+	return apierrors.NewForbidden(workv1.GroupVersion.WithResource(worksResource).GroupResource(), work.Name, refusal)
 }
 
 // ttlWarnings returns what the user should know about a work that is not wrong.
