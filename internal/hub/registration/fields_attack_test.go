@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/propagation/deliver"
 	"github.com/capstan-io/capstan/internal/testing/hub"
 )
 
@@ -95,6 +98,7 @@ func fillsManagedFields(t *testing.T, h *hub.RegistrationHub) {
 			t.Errorf("%s: the agent may not write %d bytes: %v", what, c.allowed, err)
 		}
 	}
+	fillsWorkStatus(t, h, agent)
 	fillsLease(t, h, agent, lease)
 	mc, claims := h.ReadCluster(t, name), []clusterv1.ManagedClusterClaim{}
 	for i := range 2000 {
@@ -116,6 +120,87 @@ func fillsManagedFields(t *testing.T, h *hub.RegistrationHub) {
 			}
 			return agent.Status().Update(ctx, mc)
 		}, "at most 262144 bytes")
+	}
+}
+
+// fillsWorkStatus has an agent report more of its works than agents do, and as much as those of Capstan do at most.
+func fillsWorkStatus(t *testing.T, h *hub.RegistrationHub, agent client.Client) {
+	const name, values, others = "fields", "may report values of at most", "may report conditions and names of at most"
+	report := func(work *workv1.ManifestWork, status func() workv1.ManifestWorkStatus) func(context.Context) error {
+		return func(ctx context.Context) error {
+			if err := h.Client.Get(ctx, client.ObjectKeyFromObject(work), work); err != nil {
+				return err
+			}
+			work.Status = status()
+			return agent.Status().Update(ctx, work)
+		}
+	}
+	condition := func(kind, message string) metav1.Condition {
+		return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: "Said", Message: message, LastTransitionTime: metav1.Unix(1, 0)}
+	}
+	// of returns a status with values of so many characters, and conditions with messages.
+	of := func(number, length int, text string, messages ...string) func() workv1.ManifestWorkStatus {
+		return func() workv1.ManifestWorkStatus {
+			entry := workv1.ManifestCondition{Conditions: []metav1.Condition{}}
+			for i := range number {
+				entry.StatusFeedback.Values = append(entry.StatusFeedback.Values, workv1.FeedbackValue{
+					Name: fmt.Sprint("value-", i), FieldValue: workv1.FieldValue{Type: workv1.ValueTypeJSONRaw, JSONRaw: ptr.To(strings.Repeat(text, length/len(text)))},
+				})
+			}
+			for i, message := range messages {
+				entry.Conditions = append(entry.Conditions, condition(fmt.Sprint("Said", i), message))
+			}
+			return workv1.ManifestWorkStatus{ResourceStatus: workv1.ManifestResourceStatus{Manifests: []workv1.ManifestCondition{entry}}}
+		}
+	}
+	if err := workv1.AddToScheme(h.Client.Scheme()); err != nil {
+		t.Fatal(err)
+	}
+	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "reported"}}
+	namespace := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "namespace", Labels: map[string]string{deliver.LabelNamespace: "shop"}}}
+	h.CreateObjects(t, work, namespace)
+	long := strings.Repeat("x", 32_000)
+	for what, c := range map[string]struct {
+		work   *workv1.ManifestWork
+		status func() workv1.ManifestWorkStatus
+		why    string
+	}{
+		"five values of 256 KiB":      {work, of(5, 256<<10, "x"), ""}, // API servers stop to measure
+		"values of 600 KiB":           {work, of(3, 200<<10, "x"), values},
+		"values of 110 KiB of angles": {work, of(1, 110<<10, "<"), values},
+		"values of 300 KiB of quotes": {work, of(2, 150<<10, `"`), values},
+		"10,000 empty values":         {work, of(10_000, 0, "x"), values},
+		"long messages":               {work, of(0, 0, "x", long, long, long), others},
+		"long names": {work, func() workv1.ManifestWorkStatus {
+			status := of(0, 0, "x")()
+			status.ResourceStatus.Manifests[0].ResourceMeta.Name = strings.Repeat("x", 200_000)
+			return status
+		}, others},
+		"entries of no manifest": {work, func() workv1.ManifestWorkStatus {
+			status := of(0, 0, "x")()
+			for range 10 {
+				status.ResourceStatus.Manifests = slices.Repeat(status.ResourceStatus.Manifests, 2)
+			}
+			return status
+		}, others},
+		"values of a namespace":   {namespace, of(1, 9<<10, "x"), values},
+		"messages of a namespace": {namespace, of(0, 0, "x", long), others},
+	} {
+		h.RefusedInTurn(t, what, report(c.work, c.status), c.why)
+	}
+	for what, c := range map[string]struct {
+		work   *workv1.ManifestWork
+		status func() workv1.ManifestWorkStatus
+	}{
+		"the largest values":   {work, of(2, 255<<10, "x")},
+		"values with quotes":   {work, of(1, 256<<10, `{"ready":true},`+"\n")},
+		"many values":          {work, of(5000, 10, "x")},
+		"long messages":        {work, of(0, 0, "x", long, strings.Repeat("a line that is said\n", 1500))},
+		"what a namespace has": {namespace, of(2, 3<<10, "x", "Applied.", strings.Repeat("x", 10_000))},
+	} {
+		if err := h.TryInTurn(t, report(c.work, c.status)); err != nil {
+			t.Errorf("%s: the agent may not report it: %v", what, err)
+		}
 	}
 }
 

@@ -249,36 +249,13 @@ func joinerSets(list string, bytes int, texts ...string) *admissionv1ac.Validati
 		"%[1]s.size() <= 64 && %[1]s.map(e, %[2]s).sum() <= %[3]d", "object.?spec.?"+list+".orValue([])", bytesOf(texts...), bytes)
 }
 
-// WorkGuardName is the name of the guard of ManifestWorks and of its binding.
-const WorkGuardName = "capstan-guard-manifestworks"
-
-// WorkGuard returns the admission policy that keeps the agents of clusters from the labels,
-// annotations and owners of their ManifestWorks, by which the hub finds works and decides
-// what becomes of them. Agents write status, and the one finalizer by which they clean up:
-// the hub takes that one off when nobody waits for an agent any more, and no other. The
-// spec cannot be guarded: an agent that changes finalizers writes it as its types have it,
-// which is not always how the hub has it.
-func WorkGuard(h Hub) []render.Object {
-	return render.AdmissionPolicy(h.resourceMeta(WorkGuardName).InNamespace(""), admissionv1ac.ValidatingAdmissionPolicySpec().
-		WithMatchConstraints(admissionv1ac.MatchResources().WithResourceRules(
-			render.AdmissionRule(workv1.GroupName, []string{"manifestworks"}, admissionv1.Update))).
-		WithMatchConditions(agentRequests(h)).
-		WithValidations(
-			admissionv1ac.Validation().WithReason("Forbidden").
-				WithExpression(fieldUnchanged("metadata.?labels", "{}")+" && "+fieldUnchanged("metadata.?annotations", "{}")+" && "+fieldUnchanged("metadata.?ownerReferences", "[]")).
-				WithMessage("the agent of a cluster may change neither the labels nor the annotations nor the owners of a ManifestWork: the hub knows by them what the work is for"),
-			admissionv1ac.Validation().WithReason("Forbidden").
-				WithExpression(fmt.Sprintf("object.metadata.?finalizers.orValue([]).all(f, f == '%s' || f in oldObject.metadata.?finalizers.orValue([]))", workv1.FinalizerManifestWorkCleanup)).
-				WithMessage(fmt.Sprintf("the agent of a cluster may add no finalizer to a ManifestWork but %s", workv1.FinalizerManifestWorkCleanup))))
-}
-
 const (
 	// FieldsGuardName is the name of the guard of managed fields and of its binding.
 	FieldsGuardName = "capstan-guard-managedfields"
 	// fieldsBytesMax is up to how many bytes agents may have metadata.managedFields grow,
-	// connectionFieldsBytesMax that of a ClusterConnection, and leaseFieldsBytesMax that of a
-	// Lease, which have few fields of their own.
-	fieldsBytesMax, connectionFieldsBytesMax, leaseFieldsBytesMax = 256 << 10, 64 << 10, 8 << 10
+	// connectionFieldsBytesMax that of a ClusterConnection, namespaceFieldsBytesMax that of the work of a namespace, and
+	// leaseFieldsBytesMax that of a Lease, which have few fields of their own.
+	fieldsBytesMax, connectionFieldsBytesMax, namespaceFieldsBytesMax, leaseFieldsBytesMax = 256 << 10, 64 << 10, 8 << 10, 8 << 10
 	// fieldsDepthMax is how deep the names of fields are nested that are measured. Those of
 	// what agents write are not deeper; any that are count as too many bytes.
 	fieldsDepthMax = 10
@@ -301,8 +278,8 @@ func FieldsGuard(h Hub) []render.Object {
 			admissionv1ac.Variable().WithName("is").WithExpression(bytesOfFields("object")),
 			admissionv1ac.Variable().WithName("was").WithExpression(bytesOfFields("oldObject")),
 			admissionv1ac.Variable().WithName("max").WithExpression(fmt.Sprintf(
-				"request.resource.resource == 'leases' ? %d : request.resource.resource == 'clusterconnections' ? %d : %d",
-				leaseFieldsBytesMax, connectionFieldsBytesMax, fieldsBytesMax))).
+				"request.resource.resource == 'leases' ? %d : request.resource.resource == 'clusterconnections' ? %d : %s ? %d : %d",
+				leaseFieldsBytesMax, connectionFieldsBytesMax, isNamespaceWork, namespaceFieldsBytesMax, fieldsBytesMax))).
 		WithValidations(
 			admissionv1ac.Validation().
 				WithExpression("variables.is <= variables.max || variables.is <= variables.was").

@@ -11,7 +11,9 @@ import (
 	admissionv1ac "k8s.io/client-go/applyconfigurations/admissionregistration/v1"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/operator/render"
+	"github.com/capstan-io/capstan/internal/propagation/deliver"
 )
 
 // ConnectionGuardName is the name of the guard of ClusterConnections and of its binding.
@@ -107,4 +109,96 @@ func ConnectionGuard(h Hub) []render.Object {
 				WithMessageExpression("'how the hub connects to the cluster decides who gets its token: this change requires to be allowed to get the Secret ' + "+
 					"object.metadata.name + '/' + variables.secret")).
 		WithValidations(sizesOfReport(h)...))
+}
+
+// WorkGuardName is the name of the guard of ManifestWorks and of its binding.
+const WorkGuardName = "capstan-guard-manifestworks"
+
+// WorkGuard returns the admission policy that keeps the agents of clusters from the labels,
+// annotations and owners of their ManifestWorks, by which the hub finds works and decides
+// what becomes of them. Agents write status, whose size it bounds, and the one finalizer by which they clean up:
+// the hub takes that one off when nobody waits for an agent any more, and no other. The
+// spec cannot be guarded: an agent that changes finalizers writes it as its types have it,
+// which is not always how the hub has it.
+func WorkGuard(h Hub) []render.Object {
+	return render.AdmissionPolicy(h.resourceMeta(WorkGuardName).InNamespace(""), admissionv1ac.ValidatingAdmissionPolicySpec().
+		WithMatchConstraints(admissionv1ac.MatchResources().WithResourceRules(
+			render.AdmissionRule(workv1.GroupName, []string{"manifestworks", "manifestworks/status"}, admissionv1.Update))).
+		WithMatchConditions(agentRequests(h)).
+		WithVariables(
+			admissionv1ac.Variable().WithName("namespaces").WithExpression(isNamespaceWork),
+			admissionv1ac.Variable().WithName("valuesMax").WithExpression(fmt.Sprintf("variables.namespaces ? %d : %d", namespaceValuesBytesMax, valuesBytesMax)),
+			admissionv1ac.Variable().WithName("othersMax").WithExpression(fmt.Sprintf("variables.namespaces ? %d : %d + %d * object.?spec.?workload.?manifests.orValue([]).size()",
+				namespaceOthersBytesMax, summaryBytesMax, entryBytesMax))).
+		WithVariables(sizesOfStatus()...).
+		WithValidations(
+			admissionv1ac.Validation().WithReason("Forbidden").
+				WithExpression(fieldUnchanged("metadata.?labels", "{}")+" && "+fieldUnchanged("metadata.?annotations", "{}")+" && "+fieldUnchanged("metadata.?ownerReferences", "[]")).
+				WithMessage("the agent of a cluster may change neither the labels nor the annotations nor the owners of a ManifestWork: the hub knows by them what the work is for"),
+			admissionv1ac.Validation().WithReason("Forbidden").
+				WithExpression(fmt.Sprintf("object.metadata.?finalizers.orValue([]).all(f, f == '%s' || f in oldObject.metadata.?finalizers.orValue([]))", workv1.FinalizerManifestWorkCleanup)).
+				WithMessage(fmt.Sprintf("the agent of a cluster may add no finalizer to a ManifestWork but %s", workv1.FinalizerManifestWorkCleanup)),
+			sizeOfStatus("values", "values"),
+			sizeOfStatus("others", "conditions and names")))
+}
+
+const (
+	// valuesBytesMax is how many bytes the values have that agents report in a work: those of ours report 512 KiB. Of what else a
+	// status says, there are summaryBytesMax for the work and entryBytesMax for each of its manifests.
+	valuesBytesMax, summaryBytesMax, entryBytesMax = 520 << 10, 64 << 10, 16 << 10
+	// namespaceValuesBytesMax and namespaceOthersBytesMax are for the work of a namespace, which every cluster may have of
+	// every namespace, and of which little is to be said.
+	namespaceValuesBytesMax, namespaceOthersBytesMax = 8 << 10, 16 << 10
+	// objectBytesMax is more than etcd takes: what may have as much is not measured.
+	objectBytesMax = 3 << 19
+
+	isNamespaceWork = "object.metadata.?labels[?'" + deliver.LabelNamespace + "'].hasValue()"
+)
+
+// sizesOfStatus are CEL for how many bytes parts of the status of a work take, and took before; each counts once, as API servers compute
+// only so much for an expression.
+func sizesOfStatus() []*admissionv1ac.VariableApplyConfiguration {
+	return []*admissionv1ac.VariableApplyConfiguration{
+		admissionv1ac.Variable().WithName("values").WithExpression(bytesOfValues("object")),
+		admissionv1ac.Variable().WithName("valuesBefore").WithExpression(bytesOfValues("oldObject")),
+		admissionv1ac.Variable().WithName("others").WithExpression(bytesOfEntries("object")),
+		admissionv1ac.Variable().WithName("othersBefore").WithExpression(bytesOfEntries("oldObject")),
+	}
+}
+
+// sizeOfStatus is the rule that a part of the status of a work, which is what is said, grows no larger than its variable says.
+func sizeOfStatus(part, what string) *admissionv1ac.ValidationApplyConfiguration {
+	return admissionv1ac.Validation().
+		WithExpression(fmt.Sprintf("request.subResource != 'status' || variables.%[1]sMax >= %[2]d || variables.%[1]s <= variables.%[1]sMax || variables.%[1]s <= variables.%[1]sBefore",
+			part, objectBytesMax)).
+		WithMessageExpression(fmt.Sprintf("'the agent of a cluster may report %s of at most ' + string(variables.%sMax) + ' bytes in the status of this ManifestWork'", what, part))
+}
+
+// bytesOfValues is CEL for about how many bytes the values take that the status of a work has.
+func bytesOfValues(object string) string {
+	const around = 64
+	return fmt.Sprintf("%s.?status.?resourceStatus.?manifests.orValue([]).map(m, m.?statusFeedback.?values.orValue([]).map(v, %d + %s).sum()).sum()",
+		object, around, bytesOfText("v.name + v.fieldValue.?string.orValue('') + v.fieldValue.?jsonRaw.orValue('')"))
+}
+
+// bytesOfEntries is CEL for about how many bytes all else takes.
+func bytesOfEntries(object string) string {
+	const around = 128
+	said := func(of string) string {
+		return fmt.Sprintf("%s.?conditions.orValue([]).map(c, %d + %s).sum()", of, around, bytesOfText("c.type + c.reason + c.message"))
+	}
+	var names []string
+	for _, name := range []string{"group", "version", "kind", "resource", "namespace", "name"} {
+		names = append(names, "m.resourceMeta.?"+name+".orValue('')")
+	}
+	return fmt.Sprintf("%[1]s + %[2]s.?status.?resourceStatus.?manifests.orValue([]).map(m, %[3]d + %[4]s + %[5]s).sum()",
+		said(object+".?status"), object, around, bytesOfText(strings.Join(names, " + ")), said("m"))
+}
+
+// bytesOfText is CEL for how many bytes a text takes in etcd, where it is JSON, as bytesOf is for short ones: what members say has
+// quotes and ends of lines, and each counts by itself.
+func bytesOfText(text string) string {
+	count := func(characters string) string { return "t.findAll(r'[" + characters + "]').size()" }
+	return fmt.Sprintf("[%s].map(t, bytes(t).size() + 5 * %s + %s - 4 * %s).sum()", text,
+		count(`&<>\pC\p{Zl}\p{Zp}`), count(`"\\`), count(`\n\r\t`))
 }
