@@ -5,6 +5,7 @@ package watch
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"strings"
@@ -210,7 +211,7 @@ func (s *session[T]) reportFailure(doing string, err error) error {
 }
 
 // shortenError returns an error that may be kept, whatever a server says: of its answer the code, the reason and the
-// beginning of the message. It says the same.
+// beginning of the message, and of any other error nothing but the text. It says the same.
 func shortenError(err error) error {
 	var answer apierrors.APIStatus
 	if errors.As(err, &answer) {
@@ -220,11 +221,21 @@ func shortenError(err error) error {
 			Message: strings.Clone(conditions.ShortenText(said.Message, messageBytesMax)),
 		}}
 	}
-	if text := err.Error(); len(text) > messageBytesMax {
-		return errors.New(strings.Clone(conditions.ShortenText(text, messageBytesMax)))
+	short := &shortError{text: strings.Clone(conditions.ShortenText(err.Error(), messageBytesMax))}
+	if untrusted := (*tls.CertificateVerificationError)(nil); errors.As(err, &untrusted) { // which has all that the server showed
+		short.kind = &tls.CertificateVerificationError{Err: errors.New(short.text)}
 	}
-	return err
+	return short
 }
+
+// shortError says what another error said, and has nothing of it but that.
+type shortError struct {
+	text string
+	kind error // what errors.As finds; may be nil
+}
+
+func (e *shortError) Error() string { return e.text }
+func (e *shortError) Unwrap() error { return e.kind }
 
 // pollObject reads the one object that there can be a number of times.
 func (s *session[T]) pollObject(pause *wait.Backoff) {

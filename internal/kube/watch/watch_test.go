@@ -5,9 +5,12 @@ package watch
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -155,6 +158,29 @@ func TestAHandlerMayKeepWhyAServerRefuses(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestNothingIsKeptOfCertificates has a server show certificates that are not trusted: the error has all of them, decoded.
+func TestNothingIsKeptOfCertificates(t *testing.T) {
+	shown := &x509.Certificate{URIs: make([]*url.URL, 100_000)}
+	refusal := &url.Error{Op: "Get", URL: "https://member", Err: &tls.CertificateVerificationError{
+		UnverifiedCertificates: []*x509.Certificate{shown}, Err: x509.UnknownAuthorityError{Cert: shown},
+	}}
+	for name, refused := range map[string]error{"alone": refusal, "among others": errors.Join(errors.New("x"), refusal)} {
+		told := shortenError(refused)
+		var untrusted *tls.CertificateVerificationError
+		var authority x509.UnknownAuthorityError
+		if !errors.As(told, &untrusted) || len(untrusted.UnverifiedCertificates) > 0 || errors.As(told, &authority) {
+			t.Errorf("%s: a handler is told of %d certificates by %T", name, len(untrusted.UnverifiedCertificates), told)
+		}
+		if told.Error() != refused.Error() {
+			t.Errorf("%s: a handler is told %q, want %q", name, told, refused)
+		}
+	}
+	wrapped := shortenError(fmt.Errorf("x: %w", syscall.ECONNREFUSED))
+	if errors.Is(wrapped, syscall.ECONNREFUSED) || wrapped.Error() != "x: connection refused" {
+		t.Errorf("a handler is told %v of another error, want its text alone", wrapped)
 	}
 }
 
