@@ -5,9 +5,12 @@ package dial
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"crypto/tls"
 	"fmt"
 	"maps"
+	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -15,6 +18,7 @@ import (
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/server/certs"
+	"github.com/capstan-io/capstan/internal/untrusted/handshake"
 )
 
 // Endpoint is where a cluster is and how to get there.
@@ -62,43 +66,25 @@ func (e Endpoint) baseURL(guard AddressGuard) (*url.URL, error) {
 	return base, nil
 }
 
-func (e Endpoint) tlsConfig() (*tls.Config, error) {
-	config := &tls.Config{
-		MinVersion: tls.VersionTLS12, InsecureSkipVerify: e.Insecure, //nolint:gosec // only if the ClusterConnection says so
-		VerifyConnection: checkChain,
-	}
+// trustFor returns whom to agree with on TLS at a host.
+func (e Endpoint) trustFor(host string) (handshake.ServerTrust, error) {
+	trust := handshake.ServerTrust{Host: host, Anyone: e.Insecure}
 	switch {
 	case len(e.CA) > 0 && e.Insecure:
-		return nil, fmt.Errorf("spec.insecureSkipTLSVerification is true, and the Secret has %s: these contradict each other; remove one of the two", fleetv1alpha1.SecretKeyCABundle)
+		return trust, fmt.Errorf("spec.insecureSkipTLSVerification is true, and the Secret has %s: these contradict each other; remove one of the two", fleetv1alpha1.SecretKeyCABundle)
 	case len(e.CA) > 0:
 		pool, err := certs.NewPool(e.CA)
 		if err != nil {
-			return nil, fmt.Errorf("%s of the Secret %w", fleetv1alpha1.SecretKeyCABundle, err)
+			return trust, fmt.Errorf("%s of the Secret %w", fleetv1alpha1.SecretKeyCABundle, err)
 		}
-		config.RootCAs = pool
+		trust.Authorities = pool
 	}
-	return config, nil
-}
-
-// chainBytesMax is the most that all certificates of a server may have: each connection keeps them, decoded, where
-// some names take thirty times their bytes.
-const chainBytesMax = 32 << 10
-
-// checkChain returns an error if the certificates of a server have more.
-func checkChain(state tls.ConnectionState) error {
-	bytes := 0
-	for _, certificate := range state.PeerCertificates {
-		bytes += len(certificate.Raw)
-	}
-	if bytes > chainBytesMax {
-		return fmt.Errorf("its certificates have %d bytes, more than the %d that are taken; have it send those that lead to its authority, with fewer names", bytes, chainBytesMax)
-	}
-	return nil
+	return trust, nil
 }
 
 // useProxy makes a transport go by the proxy, or by none: the hub's own proxy
 // variables are not for members.
-func (e Endpoint) useProxy(transport *http.Transport) error {
+func (e Endpoint) useProxy(transport *http.Transport, turns *handshake.DecodeTurns) error {
 	if e.Proxy == "" {
 		transport.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
 		return nil
@@ -106,6 +92,15 @@ func (e Endpoint) useProxy(transport *http.Transport) error {
 	proxy, err := url.Parse(e.Proxy)
 	if err != nil || proxy.Hostname() == "" {
 		return fmt.Errorf("spec.proxyURL %q is not a URL such as http://proxy.example.com:3128", e.Proxy)
+	}
+	if proxy.Scheme == "https" {
+		trust, err := e.trustFor(proxy.Hostname())
+		if err != nil {
+			return err
+		}
+		transport.DialContext = dialSecurely(transport.DialContext, trust, turns)
+		proxy.Host = net.JoinHostPort(proxy.Hostname(), cmp.Or(proxy.Port(), "443"))
+		proxy.Scheme = "http" // over what is dialled: the transport has one configuration of TLS, which is for the cluster
 	}
 	transport.Proxy = http.ProxyURL(proxy)
 	transport.ProxyConnectHeader = http.Header{}
@@ -115,4 +110,24 @@ func (e Endpoint) useProxy(transport *http.Transport) error {
 		}
 	}
 	return nil
+}
+
+// dialSecurely returns dial with TLS on each connection, over which TLS with another server can be agreed on.
+func dialSecurely(dial dialFunc, trust handshake.ServerTrust, turns *handshake.DecodeTurns) dialFunc {
+	config := trust.ClientConfig()
+	config.ServerName = trust.Host
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		secure := tls.Client(conn, config)
+		ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
+		defer cancel()
+		if err := secure.HandshakeContext(ctx); err != nil {
+			_ = conn.Close()
+			return nil, err //nolint:wrapcheck // the transport says that it is about the proxy
+		}
+		return turns.BoundConn(secure), nil
+	}
 }

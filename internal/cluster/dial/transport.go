@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/capstan-io/capstan/internal/untrusted/decoding"
+	"github.com/capstan-io/capstan/internal/untrusted/handshake"
 )
 
 const (
@@ -83,18 +84,20 @@ func NewTransport(endpoint Endpoint, o TransportOptions) (*Transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	tlsConfig, err := endpoint.tlsConfig()
+	trust, err := endpoint.trustFor(base.Hostname())
 	if err != nil {
 		return nil, err
 	}
 	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive, Control: o.Guard.ControlDial}
 	transport := &http.Transport{
-		DialContext: newWirePace().paceDial(dialer.DialContext), TLSClientConfig: tlsConfig, TLSHandshakeTimeout: handshakeTimeout,
+		TLSClientConfig: trust.ClientConfig(), TLSHandshakeTimeout: handshakeTimeout,
 		ResponseHeaderTimeout: answerTimeout, MaxIdleConnsPerHost: 2,
 		MaxResponseHeaderBytes: headerBytesMax, DisableCompression: true, // see answer
 		HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: streamBytesMax, MaxReceiveBufferPerConnection: connectionBytesMax},
 	}
-	if err := endpoint.useProxy(transport); err != nil {
+	pace := newWirePace()
+	transport.DialContext = pace.paceDial(dialer.DialContext)
+	if err := endpoint.useProxy(transport, pace.turns); err != nil {
 		return nil, err
 	}
 	utilnet.SetTransportDefaults(transport) // HTTP/2 with pings, so that a dead connection is noticed
@@ -195,13 +198,14 @@ func (t *Transport) Close() { t.transport.CloseIdleConnections() }
 // wirePace spreads over time what the connections to one cluster have to do beside answers: frames of HTTP/2 that are
 // none of a body take time, and some have to be answered, such as a PING. It is safe for concurrent use.
 type wirePace struct {
+	turns         *handshake.DecodeTurns
 	reads, writes *rate.Limiter
 	// unwritten are the bytes that were read and for which no write was free.
 	unwritten atomic.Int64
 }
 
 func newWirePace() *wirePace {
-	return &wirePace{reads: rate.NewLimiter(readPerSecond, decodedBurst), writes: rate.NewLimiter(writesPerSecond, writesAtOnce)}
+	return &wirePace{turns: handshake.NewDecodeTurns(), reads: rate.NewLimiter(readPerSecond, decodedBurst), writes: rate.NewLimiter(writesPerSecond, writesAtOnce)}
 }
 
 type dialFunc func(ctx context.Context, network, address string) (net.Conn, error)
@@ -214,13 +218,13 @@ func (p *wirePace) paceDial(dial dialFunc) dialFunc {
 			return nil, err
 		}
 		open, end := context.WithCancel(context.WithoutCancel(ctx))
-		return &pacedConn{Conn: conn, pace: p, open: open, end: end}, nil
+		return &pacedConn{BoundedConn: p.turns.BoundConn(conn), pace: p, open: open, end: end}, nil
 	}
 }
 
 // pacedConn is a connection that waits for its pace.
 type pacedConn struct {
-	net.Conn
+	*handshake.BoundedConn
 
 	pace *wirePace
 	open context.Context
@@ -229,7 +233,7 @@ type pacedConn struct {
 
 // Read implements net.Conn.
 func (c *pacedConn) Read(into []byte) (int, error) {
-	n, err := c.Conn.Read(into)
+	n, err := c.BoundedConn.Read(into)
 	c.pace.unwritten.Add(int64(n))
 	if n > 0 && c.pace.reads.WaitN(c.open, n) != nil {
 		return n, net.ErrClosed
@@ -245,11 +249,11 @@ func (c *pacedConn) Write(data []byte) (int, error) {
 			return 0, net.ErrClosed
 		}
 	}
-	return c.Conn.Write(data)
+	return c.BoundedConn.Write(data)
 }
 
 // Close implements net.Conn.
 func (c *pacedConn) Close() error {
 	c.end()
-	return c.Conn.Close()
+	return c.BoundedConn.Close()
 }

@@ -4,6 +4,7 @@
 package dial
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -257,25 +258,75 @@ func TestAnAuthorityOfAMegabitIsNotUsed(t *testing.T) {
 	}
 }
 
-// TestALongChainIsNotKept has a member show a certificate with addresses without number, each of which a connection
-// would keep decoded.
-func TestALongChainIsNotKept(t *testing.T) {
+// showing starts a server that shows a certificate of its own, and returns that as PEM.
+func showing(t *testing.T, template *x509.Certificate, handler http.HandlerFunc) (server *httptest.Server, ca []byte) {
+	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	expect.NoError(t, err)
-	for count, reason := range map[int]string{1: "", 10_000: fleetv1alpha1.ClusterConnectionReasonUnreachable} {
-		template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+	template.SerialNumber = big.NewInt(1)
+	template.NotAfter = time.Now().Add(time.Hour)
+	signed, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	expect.NoError(t, err)
+	server = httptest.NewUnstartedServer(handler)
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{signed}, PrivateKey: key}}}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return server, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed})
+}
+
+// TestALongChainIsNotKept has a member show a certificate with addresses without number, each of which a connection
+// would keep decoded, also behind a proxy.
+func TestALongChainIsNotKept(t *testing.T) {
+	plain := httptest.NewServer(http.HandlerFunc(tunnel))
+	t.Cleanup(plain.Close)
+	secure, _ := member(t, tunnel)
+	for count, why := range map[int]string{1: "", 10_000: "its certificates have", 40_000: "before TLS is agreed on"} {
+		template := &x509.Certificate{}
 		for range count {
 			template.URIs = append(template.URIs, &url.URL{Scheme: "a", Opaque: "b"})
 		}
-		signed, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-		expect.NoError(t, err)
-		server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-		server.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{signed}, PrivateKey: key}}}
-		server.StartTLS()
-		t.Cleanup(server.Close)
-		found := transportTo(t, Endpoint{URL: server.URL, Insecure: true}, toLocal()).ProbeHealth(t.Context())
-		if found.Reason != reason || strings.Contains(found.Message, "its certificates have") == (reason == "") {
-			t.Errorf("the probe of a server with a certificate of %d bytes finds %v", len(signed), found)
+		server, _ := showing(t, template, func(http.ResponseWriter, *http.Request) {})
+		for _, proxy := range []string{"", plain.URL, secure.URL} {
+			found := transportTo(t, Endpoint{URL: server.URL, Insecure: true, Proxy: proxy}, toLocal()).ProbeHealth(t.Context())
+			if found.IsNone() != (why == "") || why != "" && (found.Reason != fleetv1alpha1.ClusterConnectionReasonUnreachable || !strings.Contains(found.Message, why)) {
+				t.Errorf("by proxy %q, the probe of a server with %d URIs finds %v, want %q", proxy, count, found, why)
+			}
 		}
+	}
+}
+
+// TestNobodyIsTakenForTheMember has a proxy and a member with a certificate of their own each.
+func TestNobodyIsTakenForTheMember(t *testing.T) {
+	byAddress := &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	byName := &x509.Certificate{DNSNames: []string{"localhost"}}
+	answers := func(http.ResponseWriter, *http.Request) {}
+	server, ca := showing(t, byAddress, answers)
+	other, otherCA := showing(t, byName, answers)
+	plain := httptest.NewServer(http.HandlerFunc(tunnel))
+	t.Cleanup(plain.Close)
+	proxy, proxyCA := showing(t, byName, tunnel)
+	named := strings.Replace(proxy.URL, "127.0.0.1", "localhost", 1)
+	authorities := bytes.Join([][]byte{ca, otherCA, proxyCA}, nil)
+	for name, tc := range map[string]struct {
+		url, proxy, untrusted string
+	}{
+		"the member":                   {url: server.URL},
+		"by a proxy":                   {url: server.URL, proxy: plain.URL},
+		"by a proxy with TLS":          {url: server.URL, proxy: named},
+		"another":                      {url: other.URL, untrusted: "because it doesn't contain any IP SANs"},
+		"another, by a proxy":          {url: other.URL, proxy: plain.URL, untrusted: "because it doesn't contain any IP SANs"},
+		"another, by a proxy with TLS": {url: other.URL, proxy: named, untrusted: "because it doesn't contain any IP SANs"},
+		"by another's proxy":           {url: server.URL, proxy: proxy.URL, untrusted: "because it doesn't contain any IP SANs"},
+		"the name of another":          {url: strings.Replace(server.URL, "127.0.0.1", "localhost", 1), untrusted: "certificate is not valid for any names"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found := transportTo(t, Endpoint{URL: tc.url, CA: authorities, Proxy: tc.proxy}, toLocal()).ProbeHealth(t.Context())
+			if found.IsNone() != (tc.untrusted == "") {
+				t.Fatalf("the probe finds %v", found)
+			}
+			if !found.IsNone() && (found.Reason != fleetv1alpha1.ClusterConnectionReasonUntrusted || !strings.Contains(found.Message, tc.untrusted)) {
+				t.Errorf("the probe finds %v, want that it is not trusted: %s", found, tc.untrusted)
+			}
+		})
 	}
 }
