@@ -50,13 +50,13 @@ func (l *limiter) followRequest(request *http.Request) (end func()) {
 // sendLimited sends a request of a client within its limits. It calls end when the
 // answer is closed.
 func (l *limiter) sendLimited(request *http.Request, end func()) (*http.Response, error) {
-	if err := l.meter.awaitCredit(request); err != nil {
+	kind := requestKindOf(request)
+	if err := l.meter.admitRequest(request, kind); err != nil {
 		if request.Body != nil {
 			_ = request.Body.Close() // nothing was read of it
 		}
 		return nil, err
 	}
-	kind := requestKindOf(request)
 	collection := collectionOf(request)
 	anew := beginsAnew(request, kind)
 	switch {
@@ -129,8 +129,10 @@ type limitedAnswer struct {
 	refused func(*LimitError)
 
 	// received counts what came, inflated what is left of it without compression, and spent
-	// what was paid for: the bigger of them.
+	// what was paid for: the bigger of them, or of what its elements and events count.
 	received, inflated, spent int64
+	// told is how many events ended.
+	told int64
 	// weight is what counts of it, and share what clients hold until it is closed.
 	weight int64
 	share  answerShare
@@ -291,6 +293,12 @@ func (a *limitedAnswer) accountRead(data []byte) error {
 		return a.refuseAnswer("the %d bytes that an event may have", int64(objectBytesMax))
 	}
 	more := a.weighMore()
+	if a.complete != nil {
+		a.told += int64(objects)
+	}
+	if ended := a.spendUpTo(max(a.weight, bytesPerEvent*a.told)); ended != nil {
+		return ended
+	}
 	if a.complete == nil {
 		return a.accountBody(objects, more)
 	}

@@ -23,6 +23,11 @@ const (
 	// decodedRate is how many are decoded in a second after that: some hundredths of a
 	// processor's time, and more than a busy cluster of thousands of nodes tells.
 	decodedRate = 4 << 20
+	// bytesPerEvent is what an event of a watch counts at least, requestBytes a request for a list or a watch, and
+	// dialBytes a connection: small ones take as long as so many bytes.
+	bytesPerEvent = 1 << 10
+	requestBytes  = 16 << 10
+	dialBytes     = 256 << 10
 )
 
 // budget counts what clients may hold of one member: the answers that they are
@@ -279,6 +284,18 @@ func (m *decodeMeter) spendBytes(ctx context.Context, bytes int) error {
 		if err := m.sender.AwaitTurn(ctx, min(bytes, decoding.PieceMax)); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// admitRequest returns when a request may be sent, which it pays for if it is one of those that clients send again as soon as a
+// member ends them.
+func (m *decodeMeter) admitRequest(request *http.Request, kind requestKind) error {
+	if err := m.awaitCredit(request); err != nil || kind != kindList && kind != kindWatch {
+		return err
+	}
+	if err := m.spendBytes(request.Context(), requestBytes); err != nil {
+		return timeLimitError(request.Context(), err)
 	}
 	return nil
 }

@@ -192,3 +192,35 @@ type closes struct {
 }
 
 func (c *closes) Close() error { c.closed = true; return nil }
+
+// TestSmallThingsCost has a member answer with what takes longer than its bytes do.
+func TestSmallThingsCost(t *testing.T) {
+	const many = 50_000
+	for name, tc := range map[string]struct {
+		path, text string
+		cost       int
+	}{
+		"events":     {watchPath, strings.Repeat(`{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"1"}}}`, many), many * bytesPerEvent},
+		"elements":   {objectPath, `{"a":[` + strings.Repeat("{},", many) + "{}]}", many * bytesPerElement},
+		"quantities": {objectPath, `{"status":{"capacity":{` + strings.Repeat(`"a":"1",`, many) + `"b":"1"}}}`, many * bytesPerElement},
+		"a watch":    {watchPath, "{}", requestBytes},
+		"a list":     {listPath, "{}", requestBytes},
+	} {
+		t.Run(name, func(t *testing.T) {
+			member := newTalker(t, clocktesting.NewFakeClock(time.Unix(1000, 0)))
+			limits := member.client.limits
+			limits.meter.limit = rate.NewLimiter(decodedRate, decodedBurst)
+			limits.send = func(*http.Request) (*http.Response, error) {
+				return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(tc.text))}, nil
+			}
+			before := limits.meter.limit.TokensAt(member.clock.Now())
+			if err := member.read(t.Context(), tc.path); err != nil {
+				t.Fatal(err)
+			}
+			cost := int(before - limits.meter.limit.TokensAt(member.clock.Now()))
+			if cost < tc.cost || cost > 2*tc.cost+64<<10 {
+				t.Errorf("%d bytes are paid for, want some %d", cost, tc.cost)
+			}
+		})
+	}
+}

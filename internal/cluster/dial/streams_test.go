@@ -14,6 +14,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -70,6 +71,7 @@ func bubbleTransport(t *testing.T, server *httptest.Server, pace *wirePace) *Tra
 	t.Cleanup(server.Close)
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	transport := transportTo(t, Endpoint{URL: server.URL, CA: ca}, toLocal())
+	pace.meter = transport.limits.meter
 	transport.transport.DialContext = pace.paceDial(listener.dialPipe)
 	return transport
 }
@@ -184,4 +186,42 @@ func TestFramesThatAreNoAnswerHaveAPace(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestConnectionsHaveAPace has a member end each watch after one event, and its connection: clients ask again at once.
+func TestConnectionsHaveAPace(t *testing.T) {
+	const clients, watches, atOnce = 20, 10, 50
+	synctest.Test(t, func(t *testing.T) {
+		var dials atomic.Int64
+		server := &httptest.Server{Config: &http.Server{
+			Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Connection", "close")
+				_, _ = io.WriteString(w, `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"1"}}}`)
+			}),
+			ConnState: func(_ net.Conn, state http.ConnState) {
+				if state == http.StateNew {
+					dials.Add(1)
+				}
+			},
+		}}
+		transport := bubbleTransport(t, server, newWirePace())
+		transport.limits.meter.limit = rate.NewLimiter(decodedRate, atOnce*dialBytes)
+		start := time.Now()
+		var all sync.WaitGroup
+		for i := range clients {
+			all.Go(func() {
+				for range watches {
+					if _, err := take(t, transport, server.URL+pathOf(i)+"?watch=true&resourceVersion=1"); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		all.Wait()
+		// What is owed is paid for, but for what those cost that were let in before.
+		paid := (clients*watches - clients - atOnce) * dialBytes * time.Second / decodedRate
+		if dials.Load() < clients*watches || time.Since(start) < paid {
+			t.Errorf("%d connections are made within %s, want that they take %s", dials.Load(), time.Since(start), paid)
+		}
+	})
 }

@@ -104,6 +104,7 @@ func NewTransport(endpoint Endpoint, o TransportOptions) (*Transport, error) {
 	t := &Transport{base: base, transport: transport, userAgent: o.UserAgent, doubt: o.Doubt, delayed: o.Delayed}
 	t.limits = newLimiter(t.sendWithToken, t.recordRefusal)
 	t.limits.meter.delayed = t.recordDelay
+	pace.meter = t.limits.meter
 	if o.Pace != nil {
 		t.limits.meter.sender = o.Pace.AddSender()
 	}
@@ -200,6 +201,8 @@ func (t *Transport) Close() { t.transport.CloseIdleConnections() }
 type wirePace struct {
 	turns         *handshake.DecodeTurns
 	reads, writes *rate.Limiter
+	// meter is what each connection costs something of.
+	meter *decodeMeter
 	// unwritten are the bytes that were read and for which no write was free.
 	unwritten atomic.Int64
 }
@@ -215,6 +218,10 @@ func (p *wirePace) paceDial(dial dialFunc) dialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
 		if err != nil {
+			return nil, err
+		}
+		if err := p.meter.spendBytes(ctx, dialBytes); err != nil {
+			_ = conn.Close()
 			return nil, err
 		}
 		open, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -234,7 +241,9 @@ type pacedConn struct {
 // Read implements net.Conn.
 func (c *pacedConn) Read(into []byte) (int, error) {
 	n, err := c.BoundedConn.Read(into)
-	c.pace.unwritten.Add(int64(n))
+	if c.IsAgreed() { // what comes before is read for a few writes
+		c.pace.unwritten.Add(int64(n))
+	}
 	if n > 0 && c.pace.reads.WaitN(c.open, n) != nil {
 		return n, net.ErrClosed
 	}
