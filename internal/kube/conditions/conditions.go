@@ -31,9 +31,7 @@ const MessageBytesMax = 32768
 // A message that is too long is cut.
 func SetCondition(list *[]metav1.Condition, generation int64, condition metav1.Condition) {
 	condition.ObservedGeneration = generation
-	if len(condition.Message) > MessageBytesMax {
-		condition.Message = condition.Message[:MessageBytesMax]
-	}
+	condition.Message = ShortenText(condition.Message, MessageBytesMax)
 	meta.SetStatusCondition(list, condition)
 }
 

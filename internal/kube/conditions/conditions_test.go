@@ -7,6 +7,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -27,6 +28,12 @@ func TestSetStampsTheGenerationAndCutsLongMessages(t *testing.T) {
 	})
 	if len(list) != 1 || list[0].ObservedGeneration != 7 || len(list[0].Message) != MessageBytesMax {
 		t.Errorf("got %d conditions, generation %d, a message of %d bytes", len(list), list[0].ObservedGeneration, len(list[0].Message))
+	}
+	for shift := range 2 { // or what is stored is never what is wanted
+		SetCondition(&list, 7, metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Good", Message: strings.Repeat("x", shift) + strings.Repeat("ä", MessageBytesMax)})
+		if message := list[0].Message; !utf8.ValidString(message) || len(message) > MessageBytesMax {
+			t.Errorf("a message is cut to %d bytes, within a character: %t", len(message), !utf8.ValidString(message))
+		}
 	}
 }
 
