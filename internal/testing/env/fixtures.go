@@ -32,6 +32,8 @@ type fixture struct {
 	kind  any
 	value any
 	life  *fixtureLife
+	// done are the tests that had it.
+	done map[string]bool
 }
 
 // fixturesMax is how many fixtures wait for another test: a package runs as many tests at
@@ -46,10 +48,11 @@ func NewFixtures[T any](servers *Servers, build func(testing.TB) T) *Fixtures[T]
 }
 
 // TakeFixture gives the test a fixture that no other test has until it ends: one that an
-// earlier test is done with, or a new one. One that a failed test had is given to nobody.
+// earlier test is done with, or a new one. One that a failed test had is given to nobody, and
+// a test that runs again, as with -count, finds nothing of the first time.
 func (f *Fixtures[T]) TakeFixture(t testing.TB) T {
 	t.Helper()
-	got := f.servers.takeFixture(f)
+	got := f.servers.takeFixture(f, t.Name())
 	if got == nil {
 		got = f.buildFixture(t)
 	}
@@ -93,15 +96,15 @@ func (f *Fixtures[T]) buildFixture(t testing.TB) *fixture {
 	}()
 	value := f.build(life)
 	life.built.Store(true)
-	return &fixture{kind: f, value: value, life: life}
+	return &fixture{kind: f, value: value, life: life, done: map[string]bool{}}
 }
 
-// takeFixture returns an idle fixture of a kind, if there is one.
-func (s *Servers) takeFixture(kind any) *fixture {
+// takeFixture returns an idle fixture of a kind that the test has not had, if there is one.
+func (s *Servers) takeFixture(kind any, test string) *fixture {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, idle := range s.fixtures {
-		if idle.kind == kind {
+		if idle.kind == kind && !idle.done[test] {
 			s.fixtures = append(s.fixtures[:i:i], s.fixtures[i+1:]...)
 			return idle
 		}
@@ -119,6 +122,7 @@ func (s *Servers) giveFixtureBack(t testing.TB, used *fixture) {
 		return
 	}
 	s.mu.Lock()
+	used.done[t.Name()] = true
 	s.fixtures = append(s.fixtures, used)
 	used = nil
 	if len(s.fixtures) > fixturesMax {
@@ -166,6 +170,9 @@ type fixtureLife struct {
 	name   string
 	ctx    context.Context //nolint:containedctx // it is what a test has as well
 	cancel context.CancelFunc
+
+	// flavours are those of the servers that it has.
+	flavours []string
 
 	built, failed atomic.Bool
 	mu            sync.Mutex

@@ -59,6 +59,28 @@ func TestFixturesGoFromTestToTest(t *testing.T) {
 	}
 }
 
+func TestATestThatRunsAgainHasAnotherFixture(t *testing.T) {
+	s := NewServers()
+	var ended []int
+	some := numbered(s, &ended)
+	name := t.Name() + "/again"
+	for number := range 2 { // as with -count
+		t.Run("again", func(t *testing.T) {
+			if got := some.TakeFixture(namedTest{TB: t, name: name}); got != 1+number {
+				t.Errorf("run %d has fixture %d", number, got)
+			}
+		})
+	}
+	t.Run("another", func(t *testing.T) {
+		if got := some.TakeFixture(t); got != 1 {
+			t.Errorf("another test has fixture %d, want the one that has waited longest", got)
+		}
+	})
+	if !s.endFixtures() || len(ended) != 2 {
+		t.Errorf("%v have ended, want both", ended)
+	}
+}
+
 func TestASharedFixtureOutlivesItsTests(t *testing.T) {
 	s := NewServers()
 	var ended []int

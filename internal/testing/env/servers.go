@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -36,6 +37,8 @@ type Servers struct {
 	idle []*testServer
 	// fixtures wait for another test, shared ones are what tests have together.
 	fixtures, shared []*fixture
+	// holders are who has how many servers: lives of fixtures, and tests by their names.
+	holders map[any]int
 	// ending says that all tests have run.
 	ending bool
 }
@@ -54,7 +57,7 @@ type testServer struct {
 }
 
 // NewServers returns the API servers of a package. None is started yet.
-func NewServers() *Servers { return &Servers{} }
+func NewServers() *Servers { return &Servers{holders: map[any]int{}} }
 
 // RunTests runs the tests of the package and stops the API servers. It is what TestMain
 // does, and returns the exit code.
@@ -74,7 +77,8 @@ func (s *Servers) RunTests(m *testing.M) int {
 
 // Start gives the test an API server, changed by the options, which may not depend
 // on the test: flags with files of the test, and webhooks, are for the function Start.
-// When the test ends, so does its way to the server.
+// When the test ends, so does its way to the server. A fixture that waits ends if no test has
+// a server: tests that run one after the other do not start one for each kind of fixtures.
 func (s *Servers) Start(t testing.TB, options ...func(*envtest.Environment)) (*envtest.Environment, *rest.Config) {
 	t.Helper()
 	Need(t)
@@ -83,7 +87,11 @@ func (s *Servers) Start(t testing.TB, options ...func(*envtest.Environment)) (*e
 	if err != nil {
 		t.Fatal(err)
 	}
+	holder := holderOf(t)
 	got := s.takeIdle(flavour)
+	if got == nil {
+		got = s.takeFromFixture(holder, flavour)
+	}
 	if got == nil {
 		got = &testServer{flavour: flavour}
 		if got.environment, got.config, err = startServer(t.Name(), wanted); err != nil {
@@ -99,11 +107,74 @@ func (s *Servers) Start(t testing.TB, options ...func(*envtest.Environment)) (*e
 		err = errors.Join(err, stopServer(t.Name(), got.environment))
 		t.Fatalf("opening a way to the API server: %v", err)
 	}
+	s.holdServer(holder, flavour)
 	t.Cleanup(func() {
 		way.closeAll()
+		s.dropServer(holder)
 		s.giveBack(t, got)
 	})
 	return got.behindFront(way)
+}
+
+// holderOf returns who has a server that a test or the builder of a fixture starts.
+func holderOf(t testing.TB) any {
+	if life, ok := t.(*fixtureLife); ok {
+		return life
+	}
+	return t.Name()
+}
+
+// holdServer notes that somebody has a server of the flavour.
+func (s *Servers) holdServer(holder any, flavour string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.holders[holder]++
+	if life, ok := holder.(*fixtureLife); ok {
+		life.flavours = append(life.flavours, flavour)
+	}
+}
+
+// dropServer notes that somebody is done with a server.
+func (s *Servers) dropServer(holder any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.holders[holder]--
+	if s.holders[holder] == 0 {
+		delete(s.holders, holder)
+	}
+}
+
+// takeFromFixture ends the fixture that has waited longest of those with a server of the
+// flavour, and returns that. While another test has a server there may soon be a use for the
+// fixture, so it ends none.
+func (s *Servers) takeFromFixture(holder any, flavour string) *testServer {
+	ended := s.takeWaiting(holder, flavour)
+	if ended == nil {
+		return nil
+	}
+	ended.life.endLife()
+	return s.takeIdle(flavour)
+}
+
+func (s *Servers) takeWaiting(holder any, flavour string) *fixture {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	idle := map[any]bool{holder: true}
+	for _, one := range slices.Concat(s.fixtures, s.shared) {
+		idle[one.life] = true
+	}
+	for other := range s.holders {
+		if !idle[other] {
+			return nil
+		}
+	}
+	for i, one := range s.fixtures {
+		if slices.Contains(one.life.flavours, flavour) {
+			s.fixtures = append(s.fixtures[:i:i], s.fixtures[i+1:]...)
+			return one
+		}
+	}
+	return nil
 }
 
 // takeIdle returns an idle server of the flavour, if there is one.

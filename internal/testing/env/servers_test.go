@@ -54,7 +54,7 @@ type client struct {
 	config      *rest.Config
 }
 
-func newClient(t *testing.T) client {
+func newClient(t testing.TB) client {
 	t.Helper()
 	environment, config := servers.Start(t, func(e *envtest.Environment) { e.CRDs = []*apiextensionsv1.CustomResourceDefinition{gadget("gadgets")} })
 	return client{Interface: kubernetes.NewForConfigOrDie(config), definitions: apiextensions.NewForConfigOrDie(config), environment: environment, config: config}
@@ -115,6 +115,22 @@ func TestPoliciesThatMutateAreForgotten(t *testing.T) {
 		c.isServerOf(t, before)
 		if mutated, err := c.mutates(t.Context()); err != nil || mutated {
 			t.Errorf("the policy mutates still: %t, %v", mutated, err)
+		}
+	})
+}
+
+// TestAFixtureThatWaitsLeavesItsServer has tests that run one after the other, of which only
+// some need the fixture: they have one server.
+func TestAFixtureThatWaitsLeavesItsServer(t *testing.T) {
+	fixtures := NewFixtures(servers, func(t testing.TB) client { return newClient(t) })
+	var before client
+	t.Run("one test has a fixture", func(t *testing.T) { before = fixtures.TakeFixture(t) })
+	t.Run("the next has a server", func(t *testing.T) { newClient(t).isServerOf(t, before) })
+	t.Run("so has another fixture", func(t *testing.T) {
+		if again := fixtures.TakeFixture(t); again.config.Host == before.config.Host {
+			t.Errorf("the fixture at %s has ended, and is given to a test", before.config.Host)
+		} else {
+			again.isServerOf(t, before)
 		}
 	})
 }
