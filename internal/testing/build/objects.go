@@ -7,6 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 )
 
 // Namespace makes a namespace with labels, given as keys and values.
@@ -38,4 +41,14 @@ func Definition(group, plural, kind string) *apiextensionsv1.CustomResourceDefin
 			}},
 		},
 	}
+}
+
+// ManifestWork has manifests, as JSON, delivered to a cluster.
+func ManifestWork(cluster, name string, manifests ...string) *workv1.ManifestWork {
+	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name}}
+	for _, manifest := range manifests {
+		raw := runtime.RawExtension{Raw: []byte(manifest)}
+		work.Spec.Workload.Manifests = append(work.Spec.Workload.Manifests, workv1.Manifest{RawExtension: raw})
+	}
+	return work
 }

@@ -7,8 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -83,6 +86,16 @@ func GrantUser(t testing.TB, admin client.Client, config *rest.Config, user stri
 	t.Helper()
 	CreateObjects(t, admin, build.ClusterRole(user, rules...), build.ClusterRoleBinding(user, user, build.UserSubject(user)))
 	env.WaitAllowed(t.Context(), t, config, env.UserReview(user), "", rules[0], true)
+}
+
+// CreateAccount makes a ServiceAccount, and returns a token of it.
+func CreateAccount(t testing.TB, c client.Client, namespace, name string) string {
+	t.Helper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	CreateObjects(t, c, account)
+	request := &authenticationv1.TokenRequest{}
+	expect.NoError(t, c.SubResource("token").Create(t.Context(), account, request))
+	return request.Status.Token
 }
 
 // WriteKubeconfig returns the kubeconfig of who has a configuration, after changes.

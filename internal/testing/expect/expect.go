@@ -6,6 +6,7 @@
 package expect
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -66,6 +67,17 @@ func EventuallyTrue(t testing.TB, patience time.Duration, what string, holds fun
 			return nil
 		}
 		return unseen(tell)
+	})
+}
+
+// NothingWrong waits until nothing is wrong, and ends the test with what is if that does not come.
+func NothingWrong(t testing.TB, patience time.Duration, what string, wrong func() string) {
+	t.Helper()
+	EventuallyWithin(t, patience, what, func() error {
+		if problem := wrong(); problem != "" {
+			return errors.New(problem)
+		}
+		return nil
 	})
 }
 
