@@ -19,6 +19,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	"github.com/capstan-io/capstan/internal/hub/registration"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 	"github.com/capstan-io/capstan/internal/testing/hub"
 )
 
@@ -71,13 +72,9 @@ func BenchmarkAcceptingManyClusters(b *testing.B) {
 func countWrites(b *testing.B, h *hub.RegistrationHub) float64 {
 	b.Helper()
 	clients, err := kubernetes.NewForConfig(h.AdminConfig)
-	if err != nil {
-		b.Fatal(err)
-	}
+	expect.NoError(b, err)
 	raw, err := clients.RESTClient().Get().AbsPath("/metrics").DoRaw(b.Context())
-	if err != nil {
-		b.Fatal(err)
-	}
+	expect.NoError(b, err)
 	total := 0.0
 	for line := range strings.SplitSeq(string(raw), "\n") {
 		labels, value, ok := strings.Cut(line, "} ")
@@ -86,9 +83,7 @@ func countWrites(b *testing.B, h *hub.RegistrationHub) float64 {
 			continue
 		}
 		count, err := strconv.ParseFloat(value, 64)
-		if err != nil {
-			b.Fatal(err)
-		}
+		expect.NoError(b, err)
 		total += count
 	}
 	return total

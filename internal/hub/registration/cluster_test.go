@@ -26,31 +26,12 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
-	"github.com/capstan-io/capstan/internal/hub/registration"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/grants"
 	"github.com/capstan-io/capstan/internal/testing/hub"
 )
 
-func TestClusters(t *testing.T) {
-	h := startHub(t, registration.SetupOptions{Gates: hub.ResolveGates(t, nil), OwnNamespace: "open-cluster-management-hub"})
-	t.Run("an accepted agent may do what it checks for, and nothing with other clusters", func(t *testing.T) { acceptedAgent(t, h) })
-	t.Run("a cluster that asks to join costs no role", func(t *testing.T) { asking(t, h) })
-	t.Run("the label of an earlier release becomes an annotation", func(t *testing.T) { labelledBefore(t, h) })
-	t.Run("works that no agent will clean up go when they are deleted", func(t *testing.T) { withoutAgent(t, h) })
-	t.Run("works of a ManagedCluster that somebody has taken away wait until nobody has rights", func(t *testing.T) { takenAway(t, h) })
-	t.Run("deny takes the rights back and accepting again restores them", func(t *testing.T) { denied(t, h) })
-	t.Run("a restored hub tells clusters that join what it forgot", func(t *testing.T) { warned(t, h) })
-	t.Run("what somebody changes or deletes is restored", func(t *testing.T) { drift(t, h) })
-	t.Run("a namespace of somebody else is not taken", func(t *testing.T) { foreignNamespace(t, h) })
-	t.Run("names that would collide are refused", func(t *testing.T) { reservedNames(t, h) })
-	t.Run("deletion empties the namespace first and takes the rights last", func(t *testing.T) { deletion(t, h) })
-	t.Run("sets follow their clusters", func(t *testing.T) { sets(t, h) })
-	t.Run("the shared roles go with the last cluster", func(t *testing.T) { lastCluster(t, h) })
-	t.Run("what is in a namespace of somebody else stays", func(t *testing.T) { foreignWorks(t, h) })
-	t.Run("clusters go when the hub does not know works any more", func(t *testing.T) { withoutWorks(t, h) })
-}
-
-func acceptedAgent(t testing.TB, h *hub.RegistrationHub) {
+func TestAnAcceptedAgentMayDoWhatItChecksForAndNothingWithOtherClusters(t *testing.T) {
+	h := clusterHubs.TakeFixture(t)
 	h.CreateObjects(t, hub.NewCluster("east", true), hub.NewCluster("west", true))
 	h.IsAccepted(t, "east", metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted)
 	h.IsAccepted(t, "west", metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted)
@@ -88,12 +69,14 @@ func acceptedAgent(t testing.TB, h *hub.RegistrationHub) {
 	if len(mc.Spec.Taints) != 1 || mc.Spec.Taints[0].Key != clusterv1.TaintUnreachable {
 		t.Errorf("a cluster without an agent has the taints %v", mc.Spec.Taints)
 	}
+	removeClusters(t, h, "east", "west")
 }
 
-// asking has a cluster ask to join to which an earlier release gave a role, and
-// waits until the hub has looked at it: whoever may make ManagedClusters must not
-// make roles by them.
-func asking(t testing.TB, h *hub.RegistrationHub) {
+// TestAClusterThatAsksToJoinCostsNoRole has a cluster ask to join to which an earlier release gave
+// a role, and waits until the hub has looked at it: whoever may make ManagedClusters must not make
+// roles by them.
+func TestAClusterThatAsksToJoinCostsNoRole(t *testing.T) {
+	h := clusterHubs.TakeFixture(t)
 	const name = "asking"
 	h.CreateObjects(t, hub.NewCluster(name, false), grants.ClusterRole(name, false), grants.ClusterRoleBinding(name))
 	h.IsGone(t, grants.ClusterRole(name, false))
@@ -109,17 +92,13 @@ func asking(t testing.TB, h *hub.RegistrationHub) {
 			t.Errorf("cluster %s has the role %s", of, roles.Items[i].Name)
 		}
 	}
-	for _, name := range []string{name, "asking-too", "asking-later"} {
-		if err := h.Client.Delete(t.Context(), hub.NewCluster(name, false)); err != nil {
-			t.Fatal(err)
-		}
-		h.IsGone(t, hub.NewCluster(name, false))
-	}
+	removeClusters(t, h, name, "asking-too", "asking-later")
 }
 
-// labelledBefore has clusters as an earlier release has left them: one that waits, and one
-// that was accepted while no webhook looked.
-func labelledBefore(t testing.TB, h *hub.RegistrationHub) {
+// TestTheLabelOfAnEarlierReleaseBecomesAnAnnotation has clusters as an earlier release has left
+// them: one that waits, and one that was accepted while no webhook looked.
+func TestTheLabelOfAnEarlierReleaseBecomesAnAnnotation(t *testing.T) {
+	h := clusterHubs.TakeFixture(t)
 	for name, accepted := range map[string]bool{"labelled": false, "labelled-accepted": true} {
 		mc := hub.NewCluster(name, accepted)
 		mc.Labels = map[string]string{clusterv1.LabelAwaitingAcceptance: "0123456789abcdef", "env": "prod"}
@@ -133,10 +112,7 @@ func labelledBefore(t testing.TB, h *hub.RegistrationHub) {
 		if mc.Labels["env"] != "prod" || mc.Annotations[clusterv1.AnnotationAwaitingAcceptance] != want {
 			t.Errorf("cluster %s has the labels %v and the annotations %v, want to wait for %q", name, mc.Labels, mc.Annotations, want)
 		}
-		if err := h.Client.Delete(t.Context(), mc); err != nil {
-			t.Fatal(err)
-		}
-		h.IsGone(t, hub.NewCluster(name, false))
+		removeClusters(t, h, name)
 	}
 }
 
@@ -147,9 +123,11 @@ func mergePatch(body string) client.Patch {
 	return client.RawPatch(types.MergePatchType, []byte(body))
 }
 
-// withoutAgent deletes works that an agent may have applied, which stay, and then those of
-// clusters that never had an agent. Whatever goes later was looked at later.
-func withoutAgent(t testing.TB, h *hub.RegistrationHub) {
+// TestWorksThatNoAgentWillCleanUpGoWhenTheyAreDeleted deletes works that an agent may have
+// applied, which stay, and then those of clusters that never had an agent. Whatever goes later was
+// looked at later.
+func TestWorksThatNoAgentWillCleanUpGoWhenTheyAreDeleted(t *testing.T) {
+	h := clusterHubs.TakeFixture(t)
 	const ofAWS = "agent.open-cluster-management.io/managed-cluster-arn"
 	stay := []string{"manned", "wiped", "aws"}
 	leave := []string{"waits", "unmanned", "nobody", "served"}
@@ -195,18 +173,15 @@ func withoutAgent(t testing.TB, h *hub.RegistrationHub) {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"manned", "wiped", "waits", "unmanned", "aws"} {
-		if err := h.Client.Delete(t.Context(), hub.NewCluster(name, false)); err != nil {
-			t.Fatal(err)
-		}
-		h.IsGone(t, hub.NewCluster(name, false))
-	}
+	removeClusters(t, h, "manned", "wiped", "waits", "unmanned", "aws")
 	h.IsGone(t, hub.NewManifestWork("aws", "web", "")) // no agent can come any more
 }
 
-// takenAway has somebody take the finalizers off the ManagedCluster of a cluster that has an agent.
-// Its work waits for the agent, until the name is that of a cluster which nobody accepts, and that goes.
-func takenAway(t testing.TB, h *hub.RegistrationHub) {
+// TestWorksOfAClusterThatSomebodyHasTakenAwayWaitUntilNobodyHasRights has somebody take the
+// finalizers off the ManagedCluster of a cluster that has an agent. Its work waits for the agent,
+// until the name is that of a cluster which nobody accepts, and that goes.
+func TestWorksOfAClusterThatSomebodyHasTakenAwayWaitUntilNobodyHasRights(t *testing.T) {
+	h := clusterHubs.TakeFixture(t)
 	const name = "lost"
 	h.CreateObjects(t, hub.NewCluster(name, true))
 	h.IsAccepted(t, name, metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted)
@@ -238,18 +213,17 @@ func takenAway(t testing.TB, h *hub.RegistrationHub) {
 	if work := hub.NewManifestWork(name, "web", ""); h.Client.Get(t.Context(), client.ObjectKeyFromObject(work), work) != nil {
 		t.Error("the work is gone while there was a ManagedCluster whose agent may have applied it")
 	}
-	if err := h.Client.Delete(t.Context(), anew); err != nil {
-		t.Fatal(err)
-	}
-	h.IsGone(t, hub.NewCluster(name, false))
+	removeClusters(t, h, name)
 	h.IsGone(t, hub.NewManifestWork(name, "web", ""))
 }
 
-func denied(t testing.TB, h *hub.RegistrationHub) {
+func TestDenyTakesTheRightsBackAndAcceptingAgainRestoresThem(t *testing.T) {
+	h := clusterHubs.TakeFixture(t)
 	renew := authorizationv1.ResourceAttributes{
 		Verb: "renew", Group: clusterv1.RegisterGroup, Resource: "managedclusters", Subresource: "clientcertificates", Name: "east",
 	}
 	read := authorizationv1.ResourceAttributes{Verb: "get", Group: clusterv1.GroupName, Resource: "managedclusters", Name: "east"}
+	h.AcceptClusters(t, hub.NewCluster("east", true))
 	h.PatchCluster(t, "east", `{"spec":{"hubAcceptsClient":false}}`)
 	h.IsAccepted(t, "east", metav1.ConditionFalse, clusterv1.ManagedClusterReasonHubClusterAdminDenied)
 	h.IsGone(t, grants.WorkRoleBinding("east"))
@@ -261,9 +235,12 @@ func denied(t testing.TB, h *hub.RegistrationHub) {
 	h.PatchCluster(t, "east", `{"spec":{"hubAcceptsClient":true}}`)
 	h.IsAccepted(t, "east", metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted)
 	h.Eventually(t, "the agent may renew", func(ctx context.Context) (bool, error) { return h.AgentMay(ctx, t, "east", renew), nil })
+	removeClusters(t, h, "east")
 }
 
-func drift(t testing.TB, h *hub.RegistrationHub) {
+func TestWhatSomebodyChangesOrDeletesIsRestored(t *testing.T) {
+	h := clusterHubs.TakeFixture(t)
+	h.AcceptClusters(t, hub.NewCluster("east", true))
 	same := func(name string, want []rbacv1.PolicyRule) func(context.Context) (bool, error) {
 		return func(ctx context.Context) (bool, error) {
 			role := &rbacv1.ClusterRole{}
@@ -304,9 +281,11 @@ func drift(t testing.TB, h *hub.RegistrationHub) {
 		err := h.Client.Get(ctx, client.ObjectKeyFromObject(lease), &coordinationv1.Lease{})
 		return err == nil, client.IgnoreNotFound(err)
 	})
+	removeClusters(t, h, "east")
 }
 
-func foreignNamespace(t testing.TB, h *hub.RegistrationHub) {
+func TestANamespaceOfSomebodyElseIsNotTaken(t *testing.T) {
+	h := clusterHubs.TakeFixture(t)
 	h.CreateObjects(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "payments"}}, hub.NewCluster("payments", true))
 	h.IsAccepted(t, "payments", metav1.ConditionFalse, clusterv1.ManagedClusterReasonNamespaceUnusable)
 	lease := authorizationv1.ResourceAttributes{
@@ -317,10 +296,16 @@ func foreignNamespace(t testing.TB, h *hub.RegistrationHub) {
 	}
 	h.PatchNamespace(t, "payments", clusterv1.LabelClusterName)
 	h.IsAccepted(t, "payments", metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted)
+	// No agent ever joined there, so nobody has to clean up after this work.
+	h.CreateObjects(t, hub.NewManifestWork("payments", "never-applied", ""))
+	removeClusters(t, h, "payments")
 }
 
-func reservedNames(t testing.TB, h *hub.RegistrationHub) {
-	for _, name := range []string{"kube-system", "default", "work", "registration", "managed-clusters", "open-cluster-management-hub", "a.b"} {
+func TestNamesThatWouldCollideAreRefused(t *testing.T) {
+	h := clusterHubs.TakeFixture(t)
+	h.AcceptClusters(t, hub.NewCluster("east", true)) // so that the shared roles are there
+	names := []string{"kube-system", "default", "work", "registration", "managed-clusters", "open-cluster-management-hub", "a.b"}
+	for _, name := range names {
 		h.CreateObjects(t, hub.NewCluster(name, true))
 		h.IsAccepted(t, name, metav1.ConditionFalse, clusterv1.ManagedClusterReasonNamespaceUnusable)
 	}
@@ -331,18 +316,16 @@ func reservedNames(t testing.TB, h *hub.RegistrationHub) {
 	if fmt.Sprint(role.Rules) != fmt.Sprint(grants.SharedRoles()[1].Rules) {
 		t.Errorf("a cluster with the name of the shared role changed it: %v", role.Rules)
 	}
-	for _, name := range []string{"kube-system", "default", "work", "registration", "managed-clusters", "open-cluster-management-hub", "a.b"} {
-		if err := h.Client.Delete(t.Context(), hub.NewCluster(name, true)); err != nil {
-			t.Fatal(err)
-		}
-		h.IsGone(t, hub.NewCluster(name, true))
-	}
+	removeClusters(t, h, names...)
 	if err := h.Client.Get(t.Context(), client.ObjectKey{Name: grants.WorkRole}, role); err != nil {
 		t.Errorf("the deletion of a cluster with the name of the shared role took it: %v", err)
 	}
+	removeClusters(t, h, "east")
 }
 
-func deletion(t testing.TB, h *hub.RegistrationHub) {
+func TestDeletionEmptiesTheNamespaceFirstAndTakesTheRightsLast(t *testing.T) {
+	h := clusterHubs.TakeFixture(t)
+	h.AcceptClusters(t, hub.NewCluster("west", true))
 	h.CreateObjects(t, hub.NewManifestWork("west", "early", ""), hub.NewManifestWork("west", "late", "50"))
 	// The agent of west has joined, so it has to clean up.
 	mc := &clusterv1.ManagedCluster{}
@@ -391,9 +374,12 @@ func deletion(t testing.TB, h *hub.RegistrationHub) {
 	}
 	h.CreateObjects(t, hub.NewCluster("west", true))
 	h.IsAccepted(t, "west", metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted)
+	removeClusters(t, h, "west")
 }
 
-func sets(t testing.TB, h *hub.RegistrationHub) {
+func TestSetsFollowTheirClusters(t *testing.T) {
+	h := clusterHubs.TakeFixture(t)
+	h.AcceptClusters(t, hub.NewCluster("east", true), hub.NewCluster("west", true), hub.NewCluster("north", true))
 	says := func(set, message string) {
 		t.Helper()
 		h.Eventually(t, fmt.Sprintf("set %s says %q", set, message), func(ctx context.Context) (bool, error) {
@@ -450,30 +436,26 @@ func sets(t testing.TB, h *hub.RegistrationHub) {
 	bound(clusterv1beta2.ManagedClusterSetBindingReasonNotFound)
 	h.CreateObjects(t, &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: "dev"}})
 	bound(clusterv1beta2.ManagedClusterSetBindingReasonBound)
+	removeClusters(t, h, "east", "west", "north")
 }
 
-func lastCluster(t testing.TB, h *hub.RegistrationHub) {
+func TestTheSharedRolesGoWithTheLastCluster(t *testing.T) {
+	h := clusterHubs.TakeFixture(t)
+	h.AcceptClusters(t, hub.NewCluster("east", true), hub.NewCluster("west", true), hub.NewCluster("last", true))
 	// No agent ever joined there, so nobody has to clean up after this work.
-	h.CreateObjects(t, hub.NewManifestWork("payments", "never-applied", ""))
-	for _, name := range []string{"east", "west", "payments"} {
-		if err := h.Client.Delete(t.Context(), hub.NewCluster(name, true)); err != nil {
-			t.Fatal(err)
-		}
-		h.IsGone(t, hub.NewCluster(name, true))
-	}
+	h.CreateObjects(t, hub.NewManifestWork("last", "never-applied", ""))
+	removeClusters(t, h, "east", "west", "last")
 	for _, role := range grants.SharedRoles() {
 		h.IsGone(t, role)
 	}
 }
 
-func foreignWorks(t testing.TB, h *hub.RegistrationHub) {
+func TestWhatIsInANamespaceOfSomebodyElseStays(t *testing.T) {
+	h := clusterHubs.TakeFixture(t)
 	h.CreateObjects(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "invoices"}}, hub.NewManifestWork("invoices", "theirs", ""))
 	h.CreateObjects(t, hub.NewCluster("invoices", true))
 	h.IsAccepted(t, "invoices", metav1.ConditionFalse, clusterv1.ManagedClusterReasonNamespaceUnusable)
-	if err := h.Client.Delete(t.Context(), hub.NewCluster("invoices", true)); err != nil {
-		t.Fatal(err)
-	}
-	h.IsGone(t, hub.NewCluster("invoices", true))
+	removeClusters(t, h, "invoices")
 	work := hub.NewManifestWork("invoices", "theirs", "")
 	if err := h.Client.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil || work.GetDeletionTimestamp() != nil {
 		t.Errorf("a cluster that never got the namespace took with it what is there (%v)", err)
@@ -484,9 +466,10 @@ func foreignWorks(t testing.TB, h *hub.RegistrationHub) {
 	}
 }
 
-// withoutWorks is the removal of a hub: the operator removes the definition of
-// works first, and the clusters only when all works are gone.
-func withoutWorks(t testing.TB, h *hub.RegistrationHub) {
+// TestClustersGoWhenTheHubDoesNotKnowWorksAnyMore is the removal of a hub: the operator removes
+// the definition of works first, and the clusters only when all works are gone.
+func TestClustersGoWhenTheHubDoesNotKnowWorksAnyMore(t *testing.T) {
+	h := startHub(t, clusterOptions(t))
 	h.CreateObjects(t, hub.NewCluster("last", true))
 	h.IsAccepted(t, "last", metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted)
 	definition := &unstructured.Unstructured{}
@@ -496,10 +479,7 @@ func withoutWorks(t testing.TB, h *hub.RegistrationHub) {
 		t.Fatal(err)
 	}
 	h.IsGone(t, definition)
-	if err := h.Client.Delete(t.Context(), hub.NewCluster("last", true)); err != nil {
-		t.Fatal(err)
-	}
-	h.IsGone(t, hub.NewCluster("last", true))
+	removeClusters(t, h, "last")
 	h.IsGone(t, grants.WorkRoleBinding("last"))
 	h.IsGone(t, grants.ClusterRole("last", true))
 }

@@ -18,24 +18,9 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
-	"github.com/capstan-io/capstan/internal/hub/registration"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/grants"
 	"github.com/capstan-io/capstan/internal/testing/hub"
 )
-
-func TestConnections(t *testing.T) {
-	o := registration.SetupOptions{Gates: hub.ResolveGates(t, map[string]bool{"UniqueClusterIdentity": true}), OwnNamespace: "open-cluster-management-hub"}
-	h := startHub(t, o)
-	t.Run("an accepted cluster gets one that says Pull", func(t *testing.T) { newConnection(t, h) })
-	t.Run("one that is there before stays as it is", func(t *testing.T) { olderConnection(t, h) })
-	t.Run("they go after the works of their clusters", func(t *testing.T) { lastConnection(t, h) })
-	t.Run("one cluster has one name", func(t *testing.T) { oneName(t, h) })
-	t.Run("a cluster gains nothing by claiming to be another one", func(t *testing.T) { claimLater(t, h) })
-	t.Run("a Push cluster that was first keeps a Pull one out", func(t *testing.T) { pushFirst(t, h) })
-	t.Run("who a cluster is may be known later", func(t *testing.T) { knownLater(t, h) })
-	t.Run("agents are asked what pods request while that matters", func(t *testing.T) { countedPods(t, h, o) })
-	t.Run("nothing is left of a cluster whose finalizers somebody takes off", func(t *testing.T) { forcedDeletion(t, h, o) })
-}
 
 // is returns a ManagedCluster that says who its cluster is.
 func is(name, id string) *clusterv1.ManagedCluster {
@@ -51,7 +36,8 @@ func push(name string) *fleetv1alpha1.ClusterConnection {
 	}
 }
 
-func newConnection(t *testing.T, h *hub.RegistrationHub) {
+func TestAnAcceptedClusterGetsAConnectionThatSaysPull(t *testing.T) {
+	h := uniqueHubs.TakeFixture(t)
 	h.AcceptClusters(t, hub.NewCluster("east", true))
 	have := h.ReadConnection(t.Context(), t, "east")
 	if have == nil || have.Spec.SyncMode != fleetv1alpha1.SyncModePull || have.Identity() != "" {
@@ -72,9 +58,11 @@ func newConnection(t *testing.T, h *hub.RegistrationHub) {
 		again := h.ReadConnection(ctx, t, "east")
 		return again != nil && again.UID != have.UID && again.Spec.SyncMode == fleetv1alpha1.SyncModePull, nil
 	})
+	removeClusters(t, h, "east")
 }
 
-func olderConnection(t *testing.T, h *hub.RegistrationHub) {
+func TestAConnectionThatIsThereBeforeStaysAsItIs(t *testing.T) {
+	h := uniqueHubs.TakeFixture(t)
 	h.CreateObjects(t, push("west"))
 	want := h.ReadConnection(t.Context(), t, "west")
 	h.AcceptClusters(t, hub.NewCluster("west", true))
@@ -86,10 +74,14 @@ func olderConnection(t *testing.T, h *hub.RegistrationHub) {
 	if h.ReadConnection(t.Context(), t, "north") == nil {
 		t.Error("a connection without a ManagedCluster was removed")
 	}
+	removeClusters(t, h, "west", "south")
 }
 
-func lastConnection(t *testing.T, h *hub.RegistrationHub) {
-	for _, name := range []string{"east", "west"} {
+func TestConnectionsGoAfterTheWorksOfTheirClusters(t *testing.T) {
+	h := uniqueHubs.TakeFixture(t)
+	h.CreateObjects(t, push("before"))
+	h.AcceptClusters(t, hub.NewCluster("pulled-last", true), hub.NewCluster("before", true))
+	for _, name := range []string{"pulled-last", "before"} {
 		h.CreateObjects(t, hub.NewManifestWork(name, "work", ""))
 		h.SetAvailable(t, name, metav1.ConditionTrue)
 		joined := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))
@@ -112,9 +104,13 @@ func lastConnection(t *testing.T, h *hub.RegistrationHub) {
 	}
 }
 
-// countedPods restarts the controllers, with and without the wish, and with and without
-// leave for agents to read customizations.
-func countedPods(t *testing.T, h *hub.RegistrationHub, o registration.SetupOptions) {
+// TestAgentsAreAskedWhatPodsRequestWhileThatMatters restarts the controllers, with and without the
+// wish, and with and without leave for agents to read customizations.
+func TestAgentsAreAskedWhatPodsRequestWhileThatMatters(t *testing.T) {
+	o := uniqueOptions(t)
+	h := startHub(t, o)
+	h.AcceptClusters(t, is("known", "uid-1"), hub.NewCluster("south", true))
+	h.HasIdentity(t, "known", "uid-1")
 	asks := func(want string) {
 		t.Helper()
 		h.Eventually(t, fmt.Sprintf("the agent of south is asked by %q", want), func(ctx context.Context) (bool, error) {
@@ -133,7 +129,7 @@ func countedPods(t *testing.T, h *hub.RegistrationHub, o registration.SetupOptio
 			return found == want, err
 		})
 	}
-	known := h.ReadConnection(t.Context(), t, "second").Identity()
+	known := h.ReadConnection(t.Context(), t, "known").Identity()
 	for _, counts := range []bool{true, false} {
 		h.Stop()
 		o.CountPods, o.Customizations = counts, counts
@@ -141,13 +137,16 @@ func countedPods(t *testing.T, h *hub.RegistrationHub, o registration.SetupOptio
 		asks(map[bool]string{true: fleetv1alpha1.AskedByPropagation}[counts])
 		reads(counts)
 	}
-	if have := h.ReadConnection(t.Context(), t, "second").Identity(); have != known {
+	if have := h.ReadConnection(t.Context(), t, "known").Identity(); have != known {
 		t.Errorf("the identity of a cluster is %q now, and was %q", have, known)
 	}
 }
 
-// forcedDeletion ends the controllers.
-func forcedDeletion(t *testing.T, h *hub.RegistrationHub, o registration.SetupOptions) {
+// TestNothingIsLeftOfAClusterWhoseFinalizersSomebodyTakesOff ends the controllers.
+func TestNothingIsLeftOfAClusterWhoseFinalizersSomebodyTakesOff(t *testing.T) {
+	o := uniqueOptions(t)
+	h := startHub(t, o)
+	h.AcceptClusters(t, hub.NewCluster("south", true))
 	forced := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))
 	h.Stop()
 	if err := h.Client.Delete(t.Context(), hub.NewCluster("south", true)); err != nil {
@@ -160,7 +159,8 @@ func forcedDeletion(t *testing.T, h *hub.RegistrationHub, o registration.SetupOp
 	h.IsGone(t, &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: "south"}})
 }
 
-func oneName(t *testing.T, h *hub.RegistrationHub) {
+func TestOneClusterHasOneName(t *testing.T) {
+	h := uniqueHubs.TakeFixture(t)
 	h.AcceptClusters(t, is("first", "uid-1"))
 	h.HasIdentity(t, "first", "uid-1")
 	h.CreateObjects(t, is("second", "uid-1"))
@@ -182,9 +182,11 @@ func oneName(t *testing.T, h *hub.RegistrationHub) {
 	}
 	h.IsAccepted(t, "second", metav1.ConditionTrue, hub.ReasonAccepted)
 	h.HasIdentity(t, "second", "uid-1")
+	removeClusters(t, h, "second")
 }
 
-func claimLater(t *testing.T, h *hub.RegistrationHub) {
+func TestAClusterGainsNothingByClaimingToBeAnotherOne(t *testing.T) {
+	h := uniqueHubs.TakeFixture(t)
 	h.AcceptClusters(t, is("honest", "uid-2"), is("liar", "uid-3"))
 	h.ReportIdentity(t, "liar", "uid-2")
 	h.PatchCluster(t, "honest", `{"spec":{"hubAcceptsClient":false}}`)
@@ -201,9 +203,11 @@ func claimLater(t *testing.T, h *hub.RegistrationHub) {
 	h.IsAccepted(t, "again", metav1.ConditionTrue, hub.ReasonAccepted)
 	h.PatchCluster(t, "liar", `{"spec":{"hubAcceptsClient":true}}`)
 	h.IsAccepted(t, "liar", metav1.ConditionFalse, hub.AlreadyJoined)
+	removeClusters(t, h, "honest", "liar", "again")
 }
 
-func pushFirst(t *testing.T, h *hub.RegistrationHub) {
+func TestAPushClusterThatWasFirstKeepsAPullOneOut(t *testing.T) {
+	h := uniqueHubs.TakeFixture(t)
 	h.CreateObjects(t, push("pushed"))
 	h.AcceptClusters(t, hub.NewCluster("pushed", true))
 	status := client.RawPatch("application/merge-patch+json", []byte(`{"status":{"id":"uid-4"}}`)) // as the push agent does
@@ -225,9 +229,11 @@ func pushFirst(t *testing.T, h *hub.RegistrationHub) {
 	h.HasIdentity(t, "pushed", "uid-4")
 	h.ReportIdentity(t, "pushed", "uid-5")
 	h.HasIdentity(t, "pushed", "uid-4")
+	removeClusters(t, h, "pulled", "pushed")
 }
 
-func knownLater(t *testing.T, h *hub.RegistrationHub) {
+func TestWhoAClusterIsMayBeKnownLater(t *testing.T) {
+	h := uniqueHubs.TakeFixture(t)
 	h.AcceptClusters(t, hub.NewCluster("early", true), hub.NewCluster("late", true))
 	h.ReportIdentity(t, "early", "uid-6")
 	h.HasIdentity(t, "early", "uid-6")
@@ -238,54 +244,5 @@ func knownLater(t *testing.T, h *hub.RegistrationHub) {
 	if id := h.ReadConnection(t.Context(), t, "late").Identity(); id != "" {
 		t.Errorf("two clusters are %s", id)
 	}
-}
-
-// TestOneClusterMayHaveTwoNames is for a cluster with two Klusterlets: each has
-// an agent of its own, so both names work, and only the first has the identity.
-func TestOneClusterMayHaveTwoNames(t *testing.T) {
-	h := startHub(t, registration.SetupOptions{Gates: hub.ResolveGates(t, nil), OwnNamespace: "open-cluster-management-hub"})
-	h.AcceptClusters(t, is("first", "uid-1"))
-	h.HasIdentity(t, "first", "uid-1")
-	h.AcceptClusters(t, is("second", "uid-1"))
-	if message := h.IsDuplicate(t, "second", true); !strings.Contains(message, `"first"`) {
-		t.Errorf("the warning does not name the other cluster: %s", message)
-	}
-	h.IsDuplicate(t, "first", false)
-	h.HasIdentity(t, "first", "uid-1")
-	if id := h.ReadConnection(t.Context(), t, "second").Identity(); id != "" {
-		t.Errorf("two clusters have the identity %s", id)
-	}
-	for _, check := range hub.AgentChecks("second") {
-		if !h.AgentMay(t.Context(), t, "second", check) {
-			t.Errorf("the agent of the second name may not do %v", check)
-		}
-	}
-
-	// The push agent works for a whole cluster: a Push one has no second name.
-	h.CreateObjects(t, push("pushed"))
-	h.AcceptClusters(t, hub.NewCluster("pushed", true))
-	status := client.RawPatch("application/merge-patch+json", []byte(`{"status":{"id":"uid-2"}}`)) // as the push agent does
-	if err := h.Client.Status().Patch(t.Context(), push("pushed"), status); err != nil {
-		t.Fatal(err)
-	}
-	h.Eventually(t, "the controller has seen who it is", func(ctx context.Context) (bool, error) {
-		connection := &fleetv1alpha1.ClusterConnection{}
-		err := h.Cached.Get(ctx, client.ObjectKey{Name: "pushed"}, connection)
-		return connection.Identity() == "uid-2", err
-	})
-	h.CreateObjects(t, is("pulled", "uid-2"))
-	h.IsAccepted(t, "pulled", metav1.ConditionFalse, hub.AlreadyJoined)
-
-	if err := h.Client.Delete(t.Context(), hub.NewCluster("first", true)); err != nil {
-		t.Fatal(err)
-	}
-	h.IsGone(t, hub.NewCluster("first", true))
-	h.IsDuplicate(t, "second", false)
-	h.HasIdentity(t, "second", "uid-1")
-
-	// A denied cluster is not there any more.
-	h.AcceptClusters(t, is("third", "uid-1"))
-	h.IsDuplicate(t, "third", true)
-	h.PatchCluster(t, "third", `{"spec":{"hubAcceptsClient":false}}`)
-	h.IsDuplicate(t, "third", false)
+	removeClusters(t, h, "early", "late", "later")
 }

@@ -21,26 +21,11 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
-	"github.com/capstan-io/capstan/internal/hub/registration"
 	"github.com/capstan-io/capstan/internal/testing/hub"
 )
 
-// TestTheClusterOfEachManagedCluster is about the Cluster API, with all controllers
-// at work.
-func TestTheClusterOfEachManagedCluster(t *testing.T) {
-	o := registration.SetupOptions{Gates: hub.ResolveGates(t, nil), Mirror: true, OwnNamespace: "open-cluster-management-hub"}
-	h := startHub(t, o)
-	t.Run("one that is not accepted has one, and is accepted by it", func(t *testing.T) { acceptedByCluster(t, h) })
-	t.Run("who may edit ManagedClusters, and not accept them, does not by an intent", func(t *testing.T) { notAcceptedByEditing(t, h) })
-	t.Run("of two names of one cluster the first has the identity", func(t *testing.T) { twinClusters(t, h) })
-	for i := range 2 {
-		t.Run(fmt.Sprintf("deletion is visible, and ends when it is forced (%d)", i+1), func(t *testing.T) { forcedByCluster(t, h) })
-	}
-	t.Run("nothing is left when somebody takes the finalizers of a ManagedCluster", func(t *testing.T) { clusterOfNothing(t, h, o) })
-	t.Run("heartbeats and reports write nothing", func(t *testing.T) { quietClusters(t, h, o) })
-}
-
-func acceptedByCluster(t *testing.T, h *hub.RegistrationHub) {
+func TestAManagedClusterIsAcceptedByItsCluster(t *testing.T) {
+	h := projectedHubs.TakeFixture(t)
 	const name = "joining"
 	h.CreateObjects(t, hub.NewCluster(name, false))
 	h.SetIntent(t, name, fleetv1alpha1.ClusterIntent{ID: "1", Accept: true, Labels: map[string]string{"zone": "a"}})
@@ -65,16 +50,14 @@ func acceptedByCluster(t *testing.T, h *hub.RegistrationHub) {
 		again := h.ReadConnection(ctx, t, name)
 		return again != nil && again.UID != before.UID && again.Cluster != nil && maps.Equal(again.Labels, mc.Labels), nil
 	})
-	if err := h.Client.Delete(t.Context(), hub.NewCluster(name, false)); err != nil {
-		t.Fatal(err)
-	}
-	h.IsGone(t, hub.NewCluster(name, false))
+	removeClusters(t, h, name)
 	h.IsGone(t, push(name))
 }
 
-// notAcceptedByEditing has somebody who edits ManagedClusters, and all of a
-// ClusterConnection but an intent, bring back an acceptance that was taken away.
-func notAcceptedByEditing(t *testing.T, h *hub.RegistrationHub) {
+// TestWhoMayEditManagedClustersDoesNotAcceptThemByAnIntent has somebody who edits ManagedClusters,
+// and all of a ClusterConnection but an intent, bring back an acceptance that was taken away.
+func TestWhoMayEditManagedClustersDoesNotAcceptThemByAnIntent(t *testing.T) {
+	h := projectedHubs.TakeFixture(t)
 	const name, user = "denied", "editor"
 	h.CreateObjects(t, hub.NewCluster(name, false),
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: []rbacv1.PolicyRule{
@@ -108,13 +91,11 @@ func notAcceptedByEditing(t *testing.T, h *hub.RegistrationHub) {
 	if mc := h.ReadCluster(t, name); mc.Spec.HubAcceptsClient {
 		t.Errorf("the ManagedCluster is accepted: %+v", mc)
 	}
-	if err := h.Client.Delete(t.Context(), hub.NewCluster(name, false)); err != nil {
-		t.Fatal(err)
-	}
-	h.IsGone(t, hub.NewCluster(name, false))
+	removeClusters(t, h, name)
 }
 
-func twinClusters(t *testing.T, h *hub.RegistrationHub) {
+func TestOfTwoNamesOfOneClusterTheFirstHasTheIdentity(t *testing.T) {
+	h := projectedHubs.TakeFixture(t)
 	h.AcceptClusters(t, is("first", "uid-1"))
 	h.HasIdentity(t, "first", "uid-1")
 	h.AcceptClusters(t, is("second", "uid-1"))
@@ -129,62 +110,67 @@ func twinClusters(t *testing.T, h *hub.RegistrationHub) {
 	h.ConnectionShows(t, "second", "the identity, as the only one", func(c *fleetv1alpha1.ClusterConnection) bool {
 		return c.Cluster.ID == "uid-1" && meta.FindStatusCondition(c.Cluster.Conditions, clusterv1.ManagedClusterConditionDuplicateIdentity) == nil
 	})
+	removeClusters(t, h, "second")
 }
 
-// forcedByCluster deletes a cluster that is well, but whose agent never cleans up.
-func forcedByCluster(t *testing.T, h *hub.RegistrationHub) {
-	const name = "stuck"
-	h.AcceptClusters(t, hub.NewCluster(name, true))
-	h.CreateObjects(t, hub.NewManifestWork(name, "web", ""), hub.NewManifestWork(name, "db", "50"))
-	mc := &clusterv1.ManagedCluster{}
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		if err := h.Client.Get(t.Context(), client.ObjectKey{Name: name}, mc); err != nil {
-			return err
-		}
-		for _, kind := range []string{clusterv1.ManagedClusterConditionJoined, clusterv1.ManagedClusterConditionAvailable} {
-			meta.SetStatusCondition(&mc.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: "Test"})
-		}
-		return h.Client.Status().Update(t.Context(), mc)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range 2 { // users repeat it
-		h.SetIntent(t, name, fleetv1alpha1.ClusterIntent{ID: fmt.Sprint("delete-", i), Delete: true})
-		h.ConnectionShows(t, name, "what remains", func(c *fleetv1alpha1.ClusterConnection) bool {
-			deleting := meta.FindStatusCondition(c.Cluster.Conditions, clusterv1.ManagedClusterConditionDeleting)
-			return c.Cluster.Intent == nil && !c.Cluster.DeletionTimestamp.IsZero() && deleting != nil &&
-				deleting.Reason == clusterv1.ManagedClusterReasonDeletingResourceRemaining && strings.Contains(deleting.Message, "db, web")
+// TestDeletionIsVisibleAndEndsWhenItIsForced deletes a cluster that is well, but whose agent never cleans up.
+func TestDeletionIsVisibleAndEndsWhenItIsForced(t *testing.T) {
+	h := projectedHubs.TakeFixture(t)
+	for turn := range 2 {
+		t.Run(fmt.Sprint("turn ", turn+1), func(t *testing.T) {
+			const name = "stuck"
+			h.AcceptClusters(t, hub.NewCluster(name, true))
+			h.CreateObjects(t, hub.NewManifestWork(name, "web", ""), hub.NewManifestWork(name, "db", "50"))
+			mc := &clusterv1.ManagedCluster{}
+			err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+				if err := h.Client.Get(t.Context(), client.ObjectKey{Name: name}, mc); err != nil {
+					return err
+				}
+				for _, kind := range []string{clusterv1.ManagedClusterConditionJoined, clusterv1.ManagedClusterConditionAvailable} {
+					meta.SetStatusCondition(&mc.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: "Test"})
+				}
+				return h.Client.Status().Update(t.Context(), mc)
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range 2 { // users repeat it
+				h.SetIntent(t, name, fleetv1alpha1.ClusterIntent{ID: fmt.Sprint("delete-", i), Delete: true})
+				h.ConnectionShows(t, name, "what remains", func(c *fleetv1alpha1.ClusterConnection) bool {
+					deleting := meta.FindStatusCondition(c.Cluster.Conditions, clusterv1.ManagedClusterConditionDeleting)
+					return c.Cluster.Intent == nil && !c.Cluster.DeletionTimestamp.IsZero() && deleting != nil &&
+						deleting.Reason == clusterv1.ManagedClusterReasonDeletingResourceRemaining && strings.Contains(deleting.Message, "db, web")
+				})
+			}
+			h.SetIntent(t, name, fleetv1alpha1.ClusterIntent{ID: "force", Force: true})
+			h.IsGone(t, hub.NewCluster(name, true))
+			h.IsGone(t, push(name))
+			h.IsGone(t, hub.NewManifestWork(name, "web", ""))
+			h.IsGone(t, hub.NewManifestWork(name, "db", ""))
 		})
 	}
-	h.SetIntent(t, name, fleetv1alpha1.ClusterIntent{ID: "force", Force: true})
-	h.IsGone(t, hub.NewCluster(name, true))
-	h.IsGone(t, push(name))
-	h.IsGone(t, hub.NewManifestWork(name, "web", ""))
-	h.IsGone(t, hub.NewManifestWork(name, "db", ""))
 }
 
-func clusterOfNothing(t *testing.T, h *hub.RegistrationHub, o registration.SetupOptions) {
+func TestNoClusterIsLeftWhenSomebodyTakesTheFinalizersOff(t *testing.T) {
+	o := projectedOptions(t)
+	h := startHub(t, o)
 	const name = "torn"
 	h.CreateObjects(t, push(name))
 	h.AcceptClusters(t, hub.NewCluster(name, true))
 	h.ConnectionShows(t, name, "that it is there", func(*fleetv1alpha1.ClusterConnection) bool { return true })
 	h.Stop()
 	h.PatchCluster(t, name, `{"metadata":{"finalizers":null}}`)
-	if err := h.Client.Delete(t.Context(), hub.NewCluster(name, true)); err != nil {
-		t.Fatal(err)
-	}
-	h.IsGone(t, hub.NewCluster(name, true))
+	removeClusters(t, h, name)
 	h.StartControllers(t, hub.AsUser(h.AdminConfig, "registration-controller-sa"), o)
 	h.IsGone(t, push(name))
 }
 
-// quietClusters restarts the controllers with a fleet that has not changed, and
+// TestHeartbeatsAndReportsWriteNothing restarts the controllers with a fleet that has not changed, and
 // has its agents live on.
-func quietClusters(t *testing.T, h *hub.RegistrationHub, o registration.SetupOptions) {
+func TestHeartbeatsAndReportsWriteNothing(t *testing.T) {
+	o := projectedOptions(t)
+	h := startHub(t, o)
 	const name = "quiet"
-	h.Stop() // those of the test before end with it
-	h.StartControllers(t, hub.AsUser(h.AdminConfig, "registration-controller-sa"), o)
 	h.AcceptClusters(t, is(name, "uid-9"))
 	h.ConnectionShows(t, name, "who it is", func(c *fleetv1alpha1.ClusterConnection) bool { return c.Cluster.ID == "uid-9" })
 	h.ConnectionShows(t, name, "the taint of a silent cluster", func(c *fleetv1alpha1.ClusterConnection) bool { return len(c.Cluster.Taints) == 1 })

@@ -13,8 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -24,37 +22,24 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/registration/managedclusterset/binding"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedclusterset/builtin"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedclusterset/members"
+	"github.com/capstan-io/capstan/internal/testing/cluster"
+	"github.com/capstan-io/capstan/internal/testing/env"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
-// hub is an API server whose objects the controllers reconcile when a test
-// says so, and not before.
+// hub is an API server whose objects the controllers reconcile when a test says so, and not
+// before: there is no manager, no cache, and one Reconcile at a time.
 type hub struct {
 	*testing.T
 	client.Client
 }
 
-// TestControllers runs each controller of the sets by itself: no manager, no
-// cache, one Reconcile at a time.
-func TestControllers(t *testing.T) {
+// admins are clients of an API server, on which each test has objects of its own.
+var admins = env.NewFixtures(servers, func(t testing.TB) client.Client {
+	t.Helper()
 	_, config := servers.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../../config/crd"} })
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), clusterv1.AddToScheme(scheme), clusterv1beta2.AddToScheme(scheme)); err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, test := range map[string]func(hub){
-		"a binding tells whether its set exists":           bindings,
-		"the built-in sets are made and changed back":      builtins,
-		"the default set is there only if it is asked for": withoutDefault,
-		"a set tells how many clusters it selects":         counts,
-		"a set that is being deleted is left alone":        deleted,
-	} {
-		t.Run(name, func(t *testing.T) { test(hub{T: t, Client: c}) })
-	}
-}
+	return cluster.NewClient(t, config, clusterv1.AddToScheme, clusterv1beta2.AddToScheme)
+})
 
 // reconcile calls the controller for one object.
 func (h hub) reconcile(controller reconcile.Reconciler, obj client.Object) error {
@@ -64,9 +49,7 @@ func (h hub) reconcile(controller reconcile.Reconciler, obj client.Object) error
 
 func (h hub) must(err error) {
 	h.Helper()
-	if err != nil {
-		h.Fatal(err)
-	}
+	expect.NoError(h, err)
 }
 
 // create creates an object that the test takes away again, finalizers and all.
@@ -100,7 +83,8 @@ func (h hub) cluster(name, set string) *clusterv1.ManagedCluster {
 	return cluster
 }
 
-func bindings(h hub) {
+func TestABindingTellsWhetherItsSetExists(t *testing.T) {
+	h := hub{T: t, Client: admins.TakeFixture(t)}
 	h.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}})
 	b := &clusterv1beta2.ManagedClusterSetBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "late"},
@@ -122,7 +106,8 @@ func bindings(h hub) {
 	h.must(h.reconcile(controller, &clusterv1beta2.ManagedClusterSetBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "none"}}))
 }
 
-func builtins(h hub) {
+func TestTheBuiltInSetsAreMadeAndChangedBack(t *testing.T) {
+	h := hub{T: t, Client: admins.TakeFixture(t)}
 	controller := builtin.NewPredefinedSetController(h, true)
 	global := &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: clusterv1.GlobalClusterSet}}
 	byDefault := &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: clusterv1.DefaultClusterSet}}
@@ -157,7 +142,8 @@ func builtins(h hub) {
 	}
 }
 
-func withoutDefault(h hub) {
+func TestTheDefaultSetIsThereOnlyIfItIsAskedFor(t *testing.T) {
+	h := hub{T: t, Client: admins.TakeFixture(t)}
 	set := &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: clusterv1.DefaultClusterSet}}
 	h.must(h.reconcile(builtin.NewPredefinedSetController(h, false), set))
 	if err := h.Get(h.Context(), client.ObjectKeyFromObject(set), set); !apierrors.IsNotFound(err) {
@@ -165,7 +151,8 @@ func withoutDefault(h hub) {
 	}
 }
 
-func counts(h hub) {
+func TestASetTellsHowManyClustersItSelects(t *testing.T) {
+	h := hub{T: t, Client: admins.TakeFixture(t)}
 	exclusive := &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: "blue"}}
 	h.create(exclusive)
 	controller := members.NewClusterSetMemberController(h)
@@ -206,7 +193,8 @@ func counts(h hub) {
 	}
 }
 
-func deleted(h hub) {
+func TestASetThatIsBeingDeletedIsLeftAlone(t *testing.T) {
+	h := hub{T: t, Client: admins.TakeFixture(t)}
 	set := &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: "going", Finalizers: []string{"example.com/held"}}}
 	h.create(set)
 	h.must(h.Delete(h.Context(), set))

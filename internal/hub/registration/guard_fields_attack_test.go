@@ -48,9 +48,10 @@ func fieldsFilled(manager, apiVersion string, bytes int, text string) metav1.Man
 	}
 }
 
-// fillsManagedFields has an agent write so many names of fields into what it may update, or
-// such a long generateName, that nothing else fits.
-func fillsManagedFields(t *testing.T, h *hub.RegistrationHub) {
+// TestAMemberFillsNothingWithNamesOfFields has an agent write so many names of fields into what it
+// may update, or such a long generateName, that nothing else fits.
+func TestAMemberFillsNothingWithNamesOfFields(t *testing.T) {
+	h := guardedHubs.TakeFixture(t)
 	const name = "fields"
 	h.JoinWithLabels(t, name, nil)
 	agent := h.AgentClient(t, name)
@@ -98,8 +99,6 @@ func fillsManagedFields(t *testing.T, h *hub.RegistrationHub) {
 			t.Errorf("%s: the agent may not write %d bytes: %v", what, c.allowed, err)
 		}
 	}
-	fillsWorkStatus(t, h, agent)
-	fillsLease(t, h, agent, lease)
 	mc, claims := h.ReadCluster(t, name), []clusterv1.ManagedClusterClaim{}
 	for i := range 2000 {
 		claims = append(claims, clusterv1.ManagedClusterClaim{Name: fmt.Sprintf("claim-%d.example.com", i), Value: "x"})
@@ -123,9 +122,12 @@ func fillsManagedFields(t *testing.T, h *hub.RegistrationHub) {
 	}
 }
 
-// fillsWorkStatus has an agent report more of its works than agents do, and as much as those of Capstan do at most.
-func fillsWorkStatus(t *testing.T, h *hub.RegistrationHub, agent client.Client) {
-	const name, values, others = "fields", "may report values of at most", "may report conditions and names of at most"
+// TestAMemberReportsOfItsWorksWithinBounds has an agent report more of its works than agents do, and as much as those of Capstan do at most.
+func TestAMemberReportsOfItsWorksWithinBounds(t *testing.T) {
+	h := guardedHubs.TakeFixture(t)
+	const name, values, others = "reports", "may report values of at most", "may report conditions and names of at most"
+	h.JoinWithLabels(t, name, nil)
+	agent := h.AgentClient(t, name)
 	report := func(work *workv1.ManifestWork, status func() workv1.ManifestWorkStatus) func(context.Context) error {
 		return func(ctx context.Context) error {
 			if err := h.Client.Get(ctx, client.ObjectKeyFromObject(work), work); err != nil {
@@ -204,8 +206,14 @@ func fillsWorkStatus(t *testing.T, h *hub.RegistrationHub, agent client.Client) 
 	}
 }
 
-// fillsLease has an agent write to its Lease what is none of its business, or without end.
-func fillsLease(t *testing.T, h *hub.RegistrationHub, agent client.Client, lease *coordinationv1.Lease) {
+// TestAMemberWritesItsHeartbeatOnlyToItsLease has an agent write to its Lease what is none of its
+// business, or without end.
+func TestAMemberWritesItsHeartbeatOnlyToItsLease(t *testing.T) {
+	h := guardedHubs.TakeFixture(t)
+	const name = "heartbeat"
+	h.JoinWithLabels(t, name, nil)
+	agent := h.AgentClient(t, name)
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: clusterv1.LeaseName}}
 	const owned, marked, held = "neither the finalizers nor the owners of its Lease", "labels and annotations of together at most 4096 bytes", "at most 253 bytes for the holder"
 	write := func(by client.Client, change func()) func(context.Context) error {
 		return func(ctx context.Context) error {
@@ -242,8 +250,9 @@ func fillsLease(t *testing.T, h *hub.RegistrationHub, agent client.Client, lease
 	}
 }
 
-// recordsLargeEvents has an agent fill etcd with Events in its namespace, by either API.
-func recordsLargeEvents(t *testing.T, h *hub.RegistrationHub) {
+// TestAMemberRecordsNoLargeEvents has an agent fill etcd with Events in its namespace, by either API.
+func TestAMemberRecordsNoLargeEvents(t *testing.T) {
+	h := guardedHubs.TakeFixture(t)
 	const name = "events"
 	h.JoinWithLabels(t, name, nil)
 	agent := h.AgentClient(t, name)

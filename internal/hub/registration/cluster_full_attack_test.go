@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
-	"github.com/capstan-io/capstan/internal/hub/registration"
 	"github.com/capstan-io/capstan/internal/testing/hub"
 )
 
@@ -20,7 +19,7 @@ import (
 // room to note its deletion, and then an administrator delete the cluster.
 func TestAFullWorkDoesNotKeepItsCluster(t *testing.T) {
 	const name = "full"
-	h := startHub(t, registration.SetupOptions{Gates: hub.ResolveGates(t, nil), OwnNamespace: "open-cluster-management-hub"})
+	h := clusterHubs.TakeFixture(t)
 	if err := workv1.AddToScheme(h.Client.Scheme()); err != nil {
 		t.Fatal(err)
 	}

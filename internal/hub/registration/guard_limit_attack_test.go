@@ -19,7 +19,6 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/cluster/view"
-	"github.com/capstan-io/capstan/internal/hub/registration"
 	"github.com/capstan-io/capstan/internal/registration/agentlabels"
 	"github.com/capstan-io/capstan/internal/testing/hub"
 )
@@ -28,26 +27,7 @@ import (
 // changes what an administrator says of its cluster, and so what policies, placements and
 // cluster sets send there.
 func TestAMemberDoesNotChooseWhatItIsSent(t *testing.T) {
-	h := startHub(t, registration.SetupOptions{
-		Gates: hub.ResolveGates(t, nil), OwnNamespace: "open-cluster-management-hub", AgentLabels: agentlabels.AllowedKeys{"env"},
-	})
-	h.InstallGuards(t)
-	t.Run("in its ManagedCluster", func(t *testing.T) { changesItsCluster(t, h) })
-	t.Run("by labels that an administrator leaves to it", func(t *testing.T) { changesAllowedLabels(t, h) })
-	t.Run("by numbers of a gigabyte", func(t *testing.T) { reportsHostileQuantities(t, h) })
-	t.Run("by claims", func(t *testing.T) { claimsAnotherRegion(t, h) })
-	t.Run("by a ManagedCluster that cannot be changed", func(t *testing.T) { fillsItsCluster(t, h) })
-	t.Run("by a ClusterConnection that cannot be changed", func(t *testing.T) { fillsItsConnection(t, h) })
-	t.Run("by names of fields", func(t *testing.T) { fillsManagedFields(t, h) })
-	t.Run("by events", func(t *testing.T) { recordsLargeEvents(t, h) })
-	t.Run("by what it sends before it is accepted", func(t *testing.T) { joinsWithMegabytes(t, h) })
-	t.Run("by names of its requests", func(t *testing.T) { joinsUnderStrangeNames(t, h) })
-	t.Run("by requests that are not of clusters", func(t *testing.T) { asksForANode(t, h) })
-	t.Run("by sending a token elsewhere", func(t *testing.T) { redirectsToken(t, h) })
-	t.Run("by the marks of its works", func(t *testing.T) { changesItsWorks(t, h) })
-}
-
-func changesItsCluster(t *testing.T, h *hub.RegistrationHub) {
+	h := guardedHubs.TakeFixture(t)
 	const name = "changes"
 	labels := map[string]string{"env": "staging", "team": "shop", clusterv1.LabelClusterSet: "shop"}
 	h.JoinWithLabels(t, name, labels)
@@ -106,9 +86,10 @@ func changesItsCluster(t *testing.T, h *hub.RegistrationHub) {
 	}
 }
 
-// changesAllowedLabels compares what the agent reads from its limits with what the API
+// TestAMemberChangesNoLabelsButThoseLeftToIt compares what the agent reads from its limits with what the API
 // server says: they are the same rule twice.
-func changesAllowedLabels(t *testing.T, h *hub.RegistrationHub) {
+func TestAMemberChangesNoLabelsButThoseLeftToIt(t *testing.T) {
+	h := guardedHubs.TakeFixture(t)
 	const name = "allowed"
 	h.JoinWithLabels(t, name, nil)
 	keys := []string{"env", "environment", "example.com/env", "sub.example.com/env", "example.company/env", clusterv1.LabelClusterSet}
@@ -129,9 +110,10 @@ func changesAllowedLabels(t *testing.T, h *hub.RegistrationHub) {
 	h.IsLimited(t, name, "*") // what the hub notes is the hub's
 }
 
-// reportsHostileQuantities has the agent report capacity that every program of the hub
+// TestAMemberReportsNoNumbersOfAGigabyte has the agent report capacity that every program of the hub
 // which reads ManagedClusters or ClusterConnections would parse for hours.
-func reportsHostileQuantities(t *testing.T, h *hub.RegistrationHub) {
+func TestAMemberReportsNoNumbersOfAGigabyte(t *testing.T) {
+	h := guardedHubs.TakeFixture(t)
 	const name = "hostile"
 	h.JoinWithLabels(t, name, nil)
 	h.ReadConnection(t.Context(), t, name)
@@ -153,7 +135,8 @@ func reportsHostileQuantities(t *testing.T, h *hub.RegistrationHub) {
 	}
 }
 
-func claimsAnotherRegion(t *testing.T, h *hub.RegistrationHub) {
+func TestAMemberDoesNotClaimAnotherRegion(t *testing.T) {
+	h := guardedHubs.TakeFixture(t)
 	const name, region = "claims", "region.open-cluster-management.io"
 	h.JoinWithLabels(t, name, nil)
 	patch := fmt.Sprintf(`{"spec":{"pinnedClaims":[{"name":%q,"value":"eu"}]}}`, region)

@@ -16,9 +16,10 @@ import (
 	"github.com/capstan-io/capstan/internal/testing/hub"
 )
 
-// warned has clusters join a hub that was restored: one that it may have forgotten
-// is told what else it forgot before its agent may begin.
-func warned(t *testing.T, h *hub.RegistrationHub) {
+// TestARestoredHubTellsClustersThatJoinWhatItForgot has clusters join a hub that was restored: one
+// that it may have forgotten is told what else it forgot before its agent may begin.
+func TestARestoredHubTellsClustersThatJoinWhatItForgot(t *testing.T) {
+	h := clusterHubs.TakeFixture(t)
 	const versions = "5-1000005"
 	publish := func(value string) {
 		set := &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: clusterv1.GlobalClusterSet}}
@@ -52,10 +53,5 @@ func warned(t *testing.T, h *hub.RegistrationHub) {
 	if got := told("later"); got != "" {
 		t.Errorf("a cluster is told %q after all was confirmed", got)
 	}
-	for _, name := range []string{"forgotten", "later"} {
-		if err := h.Client.Delete(t.Context(), hub.NewCluster(name, false)); err != nil {
-			t.Fatal(err)
-		}
-		h.IsGone(t, hub.NewCluster(name, false))
-	}
+	removeClusters(t, h, "forgotten", "later")
 }

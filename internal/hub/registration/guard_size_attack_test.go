@@ -48,9 +48,10 @@ func taints(count int, value string) (list []clusterv1.Taint) {
 	return list
 }
 
-// joinsWithMegabytes has somebody who may ask to join send what every controller of the
+// TestNobodyAsksToJoinWithMegabytes has somebody who may ask to join send what every controller of the
 // hub would keep in memory.
-func joinsWithMegabytes(t *testing.T, h *hub.RegistrationHub) {
+func TestNobodyAsksToJoinWithMegabytes(t *testing.T) {
+	h := guardedHubs.TakeFixture(t)
 	const joiner, acceptor = "joiner", "acceptor"
 	asks := rbacv1.PolicyRule{
 		APIGroups: []string{clusterv1.GroupName, certificatesv1.GroupName}, Resources: []string{"managedclusters", "certificatesigningrequests"},
@@ -164,9 +165,10 @@ func joinsWithMegabytes(t *testing.T, h *hub.RegistrationHub) {
 	}
 }
 
-// fillsItsCluster has an agent write so much about its cluster that there is no room for
-// what an administrator writes there.
-func fillsItsCluster(t *testing.T, h *hub.RegistrationHub) {
+// TestAMemberLeavesRoomInItsManagedCluster has an agent write so much about its cluster that there
+// is no room for what an administrator writes there.
+func TestAMemberLeavesRoomInItsManagedCluster(t *testing.T) {
+	h := guardedHubs.TakeFixture(t)
 	const name, spaces = "filled", "spaces"
 	set := &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: spaces}}
 	set.Spec.ManagedNamespaces = []clusterv1.ManagedNamespaceConfig{{Name: "shared"}}
@@ -276,9 +278,10 @@ func fillsItsCluster(t *testing.T, h *hub.RegistrationHub) {
 	}
 }
 
-// fillsItsConnection has an agent report so much that there is no room in its
+// TestAMemberLeavesRoomInItsClusterConnection has an agent report so much that there is no room in its
 // ClusterConnection for what an administrator writes there.
-func fillsItsConnection(t *testing.T, h *hub.RegistrationHub) {
+func TestAMemberLeavesRoomInItsClusterConnection(t *testing.T) {
+	h := guardedHubs.TakeFixture(t)
 	const name = "reporting"
 	h.JoinWithLabels(t, name, nil)
 	h.ReadConnection(t.Context(), t, name)
@@ -354,9 +357,10 @@ func fillsItsConnection(t *testing.T, h *hub.RegistrationHub) {
 	hub.RefusedWith(t, "a report by another manager", apply("another"), "grow beyond 65536 bytes")
 }
 
-// redirectsToken has somebody who may write ClusterConnections, but read no Secret, have
-// the token of a Push cluster sent to a server of his own.
-func redirectsToken(t *testing.T, h *hub.RegistrationHub) {
+// TestATokenIsNotSentElsewhereByWhoMayNotReadIt has somebody who may write ClusterConnections, but
+// read no Secret, have the token of a Push cluster sent to a server of his own.
+func TestATokenIsNotSentElsewhereByWhoMayNotReadIt(t *testing.T) {
+	h := guardedHubs.TakeFixture(t)
 	const name, writer, reader = "pushed", "connection-writer", "connection-reader"
 	writes := rbacv1.PolicyRule{
 		APIGroups: []string{fleetv1alpha1.GroupName}, Resources: []string{"clusterconnections"}, Verbs: []string{"create", "get", "update", "patch", "delete"},

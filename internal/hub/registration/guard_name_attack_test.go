@@ -29,9 +29,11 @@ func mayAskForCertificates(t *testing.T, h *hub.RegistrationHub, user string) (c
 	return as, h.AskForCertificate(t, as, pkix.Name{CommonName: "anybody"}, "named", nil).Spec
 }
 
-// joinsUnderStrangeNames has a bootstrap token choose names of certificate requests, of which API servers take
-// any text, and texts to generate names from, which they store whole and of any length.
-func joinsUnderStrangeNames(t *testing.T, h *hub.RegistrationHub) {
+// TestNobodyAsksToJoinByAStrangeName has a bootstrap token choose names of certificate requests,
+// of which API servers take any text, and texts to generate names from, which they store whole and
+// of any length.
+func TestNobodyAsksToJoinByAStrangeName(t *testing.T) {
+	h := guardedHubs.TakeFixture(t)
 	as, request := mayAskForCertificates(t, h, "namer")
 	long := strings.Repeat("x", 1_000_000)
 	for what, named := range map[string]metav1.ObjectMeta{
@@ -68,9 +70,10 @@ func joinsUnderStrangeNames(t *testing.T, h *hub.RegistrationHub) {
 	}
 }
 
-// asksForANode has a bootstrap token of clusters, which API servers take for one of nodes, too, ask for
-// what hubs may sign for nodes without an administrator.
-func asksForANode(t *testing.T, h *hub.RegistrationHub) {
+// TestABootstrapTokenDoesNotAskForANode has a bootstrap token of clusters, which API servers take
+// for one of nodes, too, ask for what hubs may sign for nodes without an administrator.
+func TestABootstrapTokenDoesNotAskForANode(t *testing.T) {
+	h := guardedHubs.TakeFixture(t)
 	as, request := mayAskForCertificates(t, h, "noder")
 	for _, signer := range []string{
 		certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.KubeletServingSignerName, "example.com/signer",

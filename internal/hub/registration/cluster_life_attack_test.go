@@ -16,29 +16,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
-	"github.com/capstan-io/capstan/internal/hub/registration"
 	"github.com/capstan-io/capstan/internal/testing/hub"
 )
 
-// TestACertificateOutlivesItsCluster is about who holds a certificate of a
-// ManagedCluster that was deleted, when the name is accepted again. The
-// certificate is valid as ever, and in the group of the cluster.
-func TestACertificateOutlivesItsCluster(t *testing.T) {
-	h := startHub(t, registration.SetupOptions{Gates: hub.ResolveGates(t, nil), OwnNamespace: "open-cluster-management-hub"})
-	t.Run("it opens nothing after the name is accepted again", func(t *testing.T) { earlierLife(t, h) })
-	t.Run("an agent that is approved after its cluster was accepted gets in", func(t *testing.T) { approvedLater(t, h) })
-	t.Run("agents of an earlier release keep their permissions until somebody ends that", func(t *testing.T) { beforeUpgrade(t, h) })
-	t.Run("agents keep their permissions when somebody removes their names", func(t *testing.T) { namesRemoved(t, h) })
-}
-
-func earlierLife(t *testing.T, h *hub.RegistrationHub) {
+// TestACertificateOpensNothingAfterTheNameIsAcceptedAgain is about who holds a certificate of a
+// ManagedCluster that was deleted, when the name is accepted again. The certificate is valid as
+// ever, and in the group of the cluster.
+func TestACertificateOpensNothingAfterTheNameIsAcceptedAgain(t *testing.T) {
+	h := clusterHubs.TakeFixture(t)
 	const name = "reborn"
 	h.JoinWithAgent(t, name, "thief")
 	h.HasRights(t, name, "thief", true)
-	if err := h.Client.Delete(t.Context(), hub.NewCluster(name, true)); err != nil {
-		t.Fatal(err)
-	}
-	h.IsGone(t, hub.NewCluster(name, true))
+	removeClusters(t, h, name)
 	// The API server knows the time in seconds, and the namespace stays.
 	namespace := &corev1.Namespace{}
 	if err := h.Client.Get(t.Context(), client.ObjectKey{Name: name}, namespace); err != nil {
@@ -56,9 +45,11 @@ func earlierLife(t *testing.T, h *hub.RegistrationHub) {
 			t.Errorf("with a certificate of the earlier cluster one may %+v", check)
 		}
 	}
+	removeClusters(t, h, name)
 }
 
-func approvedLater(t *testing.T, h *hub.RegistrationHub) {
+func TestAnAgentThatIsApprovedAfterItsClusterWasAcceptedGetsIn(t *testing.T) {
+	h := clusterHubs.TakeFixture(t)
 	const name = "accepted-first"
 	mc := hub.NewCluster(name, true)
 	mc.Annotations = nil
@@ -79,9 +70,11 @@ func approvedLater(t *testing.T, h *hub.RegistrationHub) {
 	h.HasRights(t, name, "one", true)
 	says("its agent has its permissions")
 	h.HasRights(t, name, "two", false)
+	removeClusters(t, h, name)
 }
 
-func beforeUpgrade(t *testing.T, h *hub.RegistrationHub) {
+func TestAgentsOfAnEarlierReleaseKeepTheirPermissionsUntilSomebodyEndsThat(t *testing.T) {
+	h := clusterHubs.TakeFixture(t)
 	const name = "upgraded"
 	mc := hub.NewCluster(name, true)
 	mc.Annotations = nil
@@ -111,13 +104,16 @@ func beforeUpgrade(t *testing.T, h *hub.RegistrationHub) {
 	h.HasRights(t, name, "two", false)
 	h.HasRights(t, name, "one", true)
 	h.NotesAgents(t, name, "one")
+	removeClusters(t, h, name)
 }
 
-func namesRemoved(t *testing.T, h *hub.RegistrationHub) {
+func TestAgentsKeepTheirPermissionsWhenSomebodyRemovesTheirNames(t *testing.T) {
+	h := clusterHubs.TakeFixture(t)
 	const name = "replaced"
 	h.JoinWithAgent(t, name, "one")
 	h.HasRights(t, name, "one", true)
 	h.PatchCluster(t, name, fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, clusterv1.AnnotationAgents))
 	h.NotesAgents(t, name, "one")
 	h.HasRights(t, name, "one", true)
+	removeClusters(t, h, name)
 }

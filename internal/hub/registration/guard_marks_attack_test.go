@@ -15,12 +15,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
-	"github.com/capstan-io/capstan/internal/testing/hub"
 )
 
-// changesItsWorks has the agent of a cluster take the marks off a work by which the hub
-// finds it, and write what agents have to write.
-func changesItsWorks(t *testing.T, h *hub.RegistrationHub) {
+// TestAMemberDoesNotChangeTheMarksOfItsWorks has the agent of a cluster take the marks off a work
+// by which the hub finds it, and write what agents have to write.
+func TestAMemberDoesNotChangeTheMarksOfItsWorks(t *testing.T) {
+	h := guardedHubs.TakeFixture(t)
 	const name = "marks"
 	h.JoinWithLabels(t, name, nil)
 	if err := workv1.AddToScheme(h.Client.Scheme()); err != nil {
