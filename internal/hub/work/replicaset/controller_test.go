@@ -26,46 +26,43 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
+	"github.com/capstan-io/capstan/config"
 	"github.com/capstan-io/capstan/internal/hub/work"
+	"github.com/capstan-io/capstan/internal/testing/cluster"
+	"github.com/capstan-io/capstan/internal/testing/env"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
-func TestReplicaSets(t *testing.T) {
+// hubs have the controller, the agent, and four clusters. Each test has a namespace of its own.
+var hubs = env.NewFixtures(servers, func(t testing.TB) hub {
+	t.Helper()
 	h := start(t)
 	h.run(t, interceptor.Funcs{})
 	h.serve(t)
 	h.clusters("c1", "c2", "c3", "c4")
-	for name, test := range map[string]func(h hub){
-		"All": testAll, "Reports": testReports, "Writes": testWrites, "Decisions": testDecisions, "Placements": testPlacements, "Adopted": testAdopted, "Mistakes": testMistakes,
-		"Progressive": testProgressive, "Groups": testGroups, "Paused": testPaused, "Foreground": testForeground, "Background": testBackground,
-		"Accepted": testAccepted, "Unlabelled": testUnlabelled, "Success": testSuccess, "Limited": testLimited,
-	} {
-		t.Run(name, func(t *testing.T) { test(h.in(t)) })
-	}
-}
+	return h
+})
 
-func start(t *testing.T) hub {
+// start returns a hub on which the account of the controller has the role that it is installed with.
+func start(t testing.TB) hub {
 	t.Helper()
 	ctrl.SetLogger(logr.Discard())
-	_, config := servers.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../../config/crd"} })
+	_, access := servers.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../../config/crd"} })
 	scheme, err := work.NewWorkScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := hub{T: t, Client: c, config: config}
-	h.allow()
-	return h
+	expect.NoError(t, err)
+	expect.NoError(t, clientgoscheme.AddToScheme(scheme))
+	c, err := client.New(access, client.Options{Scheme: scheme})
+	expect.NoError(t, err)
+	rules, _, err := config.Rules(config.WorkController)
+	expect.NoError(t, err)
+	cluster.GrantUser(t, c, access, account, rules...)
+	return hub{AdminClient: cluster.AdminClient{TB: t, Client: c}, config: access}
 }
 
 var all = clusterv1alpha1.RolloutStrategy{}
 
-func testAll(h hub) {
+func TestAReplicaSetReachesAllItsClusters(t *testing.T) {
+	h := hubs.TakeFixture(t).in(t)
 	h.choose("p", []string{"c1", "c2", "c3"})
 	set := h.set("v1", "p", all)
 	h.delivered(set, "c1=v1", "c2=v1", "c3=v1")
@@ -85,14 +82,15 @@ func testAll(h hub) {
 	}
 }
 
-// testReports is about the annotation that the works take over.
-func testReports(h hub) {
+// TestWorksTakeOverWhetherHealthIsReported is about the annotation that the works take over.
+func TestWorksTakeOverWhetherHealthIsReported(t *testing.T) {
+	h := hubs.TakeFixture(t).in(t)
 	h.choose("p", []string{"c1", "c2"})
 	set := h.set("v1", "p", all)
 	h.delivered(set, "c1=v1", "c2=v1")
 	for _, want := range []string{"true", "false", ""} {
-		h.update(set, func() { set.Annotations = map[string]string{workv1.AnnotationReportHealth: want} })
-		h.until(func() string {
+		h.MustPatch(set, func() { set.Annotations = map[string]string{workv1.AnnotationReportHealth: want} })
+		h.UntilRight(func() string {
 			for _, w := range h.listed(set) {
 				// By the entry of who wrote the spec the controller knows when that was.
 				labelled := slices.ContainsFunc(w.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
@@ -107,8 +105,9 @@ func testReports(h hub) {
 	}
 }
 
-// testWrites is about what is written for a change, of ours and of others.
-func testWrites(h hub) {
+// TestNothingIsWrittenButWhatHasChanged is about what is written for a change, of ours and of others.
+func TestNothingIsWrittenButWhatHasChanged(t *testing.T) {
+	h := hubs.TakeFixture(t).in(t)
 	h.choose("p", []string{"c1", "c2", "c3"})
 	set := h.set("v1", "p", all)
 	h.delivered(set, "c1=v1", "c2=v1", "c3=v1")
@@ -118,10 +117,10 @@ func testWrites(h hub) {
 	settled := h.versions(set)
 
 	w := h.listed(set)[0]
-	h.update(&w, func() { w.Spec = manifests("mine") })
+	h.MustPatch(&w, func() { w.Spec = manifests("mine") })
 	h.delivered(set, "c1=v2", "c2=v2", "c3=v2")
-	h.remove(&w)
-	h.until(func() string {
+	h.MustDelete(&w)
+	h.UntilRight(func() string {
 		now := h.versions(set)
 		if len(now) != 3 || now["c1"] == settled["c1"] {
 			return "the work that was deleted is not back"
@@ -136,8 +135,9 @@ func testWrites(h hub) {
 	h.delivered(set, "c1=v2", "c2=v2", "c3=v2")
 }
 
-// testDecisions is about a cluster that moves, and one that leaves.
-func testDecisions(h hub) {
+// TestAClusterThatMovesKeepsItsWork is about a cluster that moves, and one that leaves.
+func TestAClusterThatMovesKeepsItsWork(t *testing.T) {
+	h := hubs.TakeFixture(t).in(t)
 	h.choose("p", []string{"c1", "c2"}, []string{"c3"})
 	set := h.set("v1", "p", all)
 	h.delivered(set, "c1=v1", "c2=v1", "c3=v1")
@@ -159,17 +159,18 @@ func testDecisions(h hub) {
 	h.says(set, workv1alpha1.ConditionManifestworkApplied, workv1alpha1.ReasonPlacementDecisionEmpty)
 }
 
-// testPlacements is about clusters that two Placements choose.
-func testPlacements(h hub) {
+// TestAClusterOfTwoPlacementsHasOneWork is about clusters that two Placements choose.
+func TestAClusterOfTwoPlacementsHasOneWork(t *testing.T) {
+	h := hubs.TakeFixture(t).in(t)
 	h.choose("p", []string{"c1", "c2"})
 	h.choose("q", []string{"c2", "c3"})
 	set := h.set("v1", "p", all)
-	h.update(set, func() {
+	h.MustPatch(set, func() {
 		set.Spec.PlacementRefs = append(set.Spec.PlacementRefs, workv1alpha1.LocalPlacementReference{Name: "q"})
 	})
 	belongs := func(want string) {
 		h.Helper()
-		h.until(func() string {
+		h.UntilRight(func() string {
 			var got []string
 			for _, w := range h.listed(set) {
 				got = append(got, w.Namespace+"="+w.Labels[workv1.LabelPlacementName])
@@ -189,22 +190,23 @@ func testPlacements(h hub) {
 			h.Errorf("the spec of the work of %s was written again", w.Namespace)
 		}
 	}
-	h.remove(h.placement("p"))
+	h.MustDelete(h.placement("p"))
 	h.says(set, workv1alpha1.ConditionPlacementVerified, workv1alpha1.ReasonPlacementDecisionNotFound, "spec.placementRefs[0]", "create it")
 	h.choose("q", []string{"c3", "c4"})
 	h.delivered(set, "c1=v1", "c2=v1", "c3=v1", "c4=v1")
-	h.update(set, func() { set.Spec.PlacementRefs = set.Spec.PlacementRefs[1:] })
+	h.MustPatch(set, func() { set.Spec.PlacementRefs = set.Spec.PlacementRefs[1:] })
 	h.delivered(set, "c3=v1", "c4=v1")
 	h.says(set, workv1alpha1.ConditionPlacementVerified, workv1alpha1.ReasonAsExpected)
 }
 
-// testAdopted is about works that OCM has created, with other names.
-func testAdopted(h hub) {
+// TestWorksOfOCMAreAdopted is about works that OCM has created, with other names.
+func TestWorksOfOCMAreAdopted(t *testing.T) {
+	h := hubs.TakeFixture(t).in(t)
 	labels := map[string]string{workv1.LabelManifestWorkReplicaSet: h.namespace + ".web", workv1.LabelPlacementName: "p"}
 	for _, name := range []string{"web-abcde", "web-fghij"} {
-		h.create(&workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: name, Labels: labels}, Spec: manifests("v1")})
+		h.MustCreate(&workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: name, Labels: labels}, Spec: manifests("v1")})
 	}
-	h.create(&workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "c2", Name: "web-klmno", Labels: labels}, Spec: manifests("v0")})
+	h.MustCreate(&workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "c2", Name: "web-klmno", Labels: labels}, Spec: manifests("v0")})
 	h.choose("p", []string{"c1", "c2"})
 	set := h.set("v1", "p", all)
 	h.delivered(set, "c1=v1", "c2=v1")
@@ -215,7 +217,8 @@ func testAdopted(h hub) {
 	}
 }
 
-func testMistakes(h hub) {
+func TestMistakesInAReplicaSetAreSaid(t *testing.T) {
+	h := hubs.TakeFixture(t).in(t)
 	set := h.set("v1", "p", clusterv1alpha1.RolloutStrategy{Type: "Progressive", Progressive: &clusterv1alpha1.RolloutProgressive{
 		RolloutConfig: clusterv1alpha1.RolloutConfig{MinSuccessTime: "soon"},
 	}})
@@ -224,27 +227,28 @@ func testMistakes(h hub) {
 	h.says(set, workv1alpha1.ConditionPlacementVerified, workv1alpha1.ReasonNotAsExpected,
 		"spec.placementRefs[0].rolloutStrategy.progressive.minSuccessTime", "such as 90s")
 	h.delivered(set)
-	h.update(set, func() { set.Spec.PlacementRefs[0].RolloutStrategy.Progressive.MinSuccessTime = "0s" })
+	h.MustPatch(set, func() { set.Spec.PlacementRefs[0].RolloutStrategy.Progressive.MinSuccessTime = "0s" })
 	h.delivered(set, "c1=v1")
 	h.says(set, workv1alpha1.ConditionPlacementVerified, workv1alpha1.ReasonAsExpected)
 
 	foreign := h.listed(set)[0]
-	h.remove(set)
-	h.until(func() string { return h.gone(set) })
+	h.MustDelete(set)
+	h.UntilRight(func() string { return h.gone(set) })
 	h.delivered(set)
 	stranger := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: foreign.Name}, Spec: manifests("other")}
-	h.create(stranger)
+	h.MustCreate(stranger)
 	set = h.set("v1", "p", all)
 	h.says(set, workv1alpha1.ConditionManifestworkApplied, workv1alpha1.ReasonNotAsExpected, "does not belong to this", "delete it")
-	h.remove(stranger)
+	h.MustDelete(stranger)
 	h.delivered(set, "c1=v1")
 
 	long := &workv1alpha1.ManifestWorkReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: strings.Repeat("a", 60)}, Spec: set.Spec}
-	h.create(long)
+	h.MustCreate(long)
 	h.says(long, workv1alpha1.ConditionManifestworkApplied, workv1alpha1.ReasonInvalidManifestWorkName, "a shorter name")
 }
 
-func testProgressive(h hub) {
+func TestAProgressiveRolloutStopsWhenClustersFail(t *testing.T) {
+	h := hubs.TakeFixture(t).in(t)
 	h.choose("p", []string{"c1", "c2"}, []string{"c3", "c4"})
 	set := h.set("v1", "p", clusterv1alpha1.RolloutStrategy{Type: "Progressive", Progressive: &clusterv1alpha1.RolloutProgressive{
 		MaxConcurrency: intstr.FromInt32(1),
@@ -271,9 +275,9 @@ func testProgressive(h hub) {
 	h.turn(set, silent)
 	h.delivered(set, "c1=silent", "c2=v1", "c3=v1", "c4=v1")
 	h.says(set, workv1alpha1.ConditionPlacementRolledOut, workv1alpha1.ReasonProgressing, "1 in progress", "3 waiting for others")
-	h.update(set, func() { set.Spec.PlacementRefs[0].RolloutStrategy.Progressive.ProgressDeadline = "1s" })
+	h.MustPatch(set, func() { set.Spec.PlacementRefs[0].RolloutStrategy.Progressive.ProgressDeadline = "1s" })
 	h.says(set, workv1alpha1.ConditionPlacementRolledOut, workv1alpha1.ReasonProgressing, "c1 (not done by the deadline)", "has stopped")
-	h.update(set, func() { set.Spec.PlacementRefs[0].RolloutStrategy.Progressive.MaxFailures = intstr.FromInt32(1) })
+	h.MustPatch(set, func() { set.Spec.PlacementRefs[0].RolloutStrategy.Progressive.MaxFailures = intstr.FromInt32(1) })
 	h.delivered(set, "c1=silent", "c2=silent", "c3=v1", "c4=v1")
 	h.says(set, workv1alpha1.ConditionPlacementRolledOut, workv1alpha1.ReasonProgressing, "c2 (not done by the deadline)", "2 failed, and maxFailures allows 1")
 	h.choose("p", []string{"c3"}, []string{"c4"})
@@ -281,8 +285,9 @@ func testProgressive(h hub) {
 	h.delivered(set, "c3=v3", "c4=v3")
 }
 
-// testGroups is about a rollout by groups that fails in the second.
-func testGroups(h hub) {
+// TestARolloutByGroupsStopsInTheGroupThatFails is about a rollout by groups that fails in the second.
+func TestARolloutByGroupsStopsInTheGroupThatFails(t *testing.T) {
+	h := hubs.TakeFixture(t).in(t)
 	h.choose("p", []string{"c1"}, []string{"c2", "c3"}, []string{"c4"})
 	set := h.set("v1", "p", clusterv1alpha1.RolloutStrategy{Type: "ProgressivePerGroup", ProgressivePerGroup: &clusterv1alpha1.RolloutProgressivePerGroup{
 		MandatoryDecisionGroups: clusterv1alpha1.MandatoryDecisionGroups{
@@ -293,12 +298,12 @@ func testGroups(h hub) {
 	h.turn(set, bad)
 	h.delivered(set, "c1=v1", "c2=v1", "c3=v1", "c4=bad")
 	h.says(set, workv1alpha1.ConditionPlacementRolledOut, workv1alpha1.ReasonProgressing, "1 failed in group 2, and maxFailures allows 0")
-	h.update(set, func() {
+	h.MustPatch(set, func() {
 		set.Spec.PlacementRefs[0].RolloutStrategy.ProgressivePerGroup.MandatoryDecisionGroups.MandatoryDecisionGroups = nil
 	})
 	h.says(set, workv1alpha1.ConditionPlacementRolledOut, workv1alpha1.ReasonProgressing, "in group 0")
 	h.delivered(set, "c1=bad", "c2=v1", "c3=v1", "c4=bad")
-	h.update(set, func() {
+	h.MustPatch(set, func() {
 		set.Spec.PlacementRefs[0].RolloutStrategy.ProgressivePerGroup.MaxFailures = intstr.FromString("25%")
 	})
 	h.delivered(set, "c1=bad", "c2=bad", "c3=bad", "c4=bad")
@@ -308,44 +313,47 @@ func testGroups(h hub) {
 	h.says(set, workv1alpha1.ConditionPlacementRolledOut, workv1alpha1.ReasonComplete)
 }
 
-func testPaused(h hub) {
+func TestAPausedReplicaSetWritesNothing(t *testing.T) {
+	h := hubs.TakeFixture(t).in(t)
 	h.choose("p", []string{"c1", "c2"})
 	set := h.set("v1", "p", all)
 	h.delivered(set, "c1=v1", "c2=v1")
-	h.update(set, func() { set.Annotations = map[string]string{fleetv1alpha1.AnnotationPaused: "true"} })
+	h.MustPatch(set, func() { set.Annotations = map[string]string{fleetv1alpha1.AnnotationPaused: "true"} })
 	h.turn(set, "v2")
 	h.choose("p", []string{"c2", "c3"})
 	h.says(set, workv1alpha1.ConditionPlacementRolledOut, workv1alpha1.ReasonProgressing, "paused by annotation fleet.capstan.io/paused", "0 of 2 clusters succeeded")
 	h.delivered(set, "c1=v1", "c2=v1")
-	h.update(set, func() { set.Annotations = nil })
+	h.MustPatch(set, func() { set.Annotations = nil })
 	h.delivered(set, "c2=v2", "c3=v2")
-	h.update(set, func() { set.Annotations = map[string]string{fleetv1alpha1.AnnotationPaused: "true"} })
-	h.remove(set)
-	h.until(func() string { return h.gone(set) })
+	h.MustPatch(set, func() { set.Annotations = map[string]string{fleetv1alpha1.AnnotationPaused: "true"} })
+	h.MustDelete(set)
+	h.UntilRight(func() string { return h.gone(set) })
 	h.delivered(set)
 }
 
-func testForeground(h hub) {
+func TestAForegroundDeletionWaitsForTheWorks(t *testing.T) {
+	h := hubs.TakeFixture(t).in(t)
 	h.choose("p", []string{"c1", "c2"})
 	set := h.set(kept, "p", all)
-	h.update(set, func() { set.Spec.CascadeDeletionPolicy = workv1alpha1.CascadeDeletionPolicyForeground })
+	h.MustPatch(set, func() { set.Spec.CascadeDeletionPolicy = workv1alpha1.CascadeDeletionPolicyForeground })
 	h.delivered(set, "c1=kept", "c2=kept")
-	h.remove(set)
-	h.until(func() string { return h.deleting(set) })
-	h.get(set) // it waits
+	h.MustDelete(set)
+	h.UntilRight(func() string { return h.deleting(set) })
+	h.MustGet(set) // it waits
 	h.release(set)
-	h.until(func() string { return h.gone(set) })
+	h.UntilRight(func() string { return h.gone(set) })
 	if works := h.listed(set); len(works) > 0 {
 		h.Errorf("it is gone, and %d works are not", len(works))
 	}
 }
 
-func testBackground(h hub) {
+func TestABackgroundDeletionDoesNotWait(t *testing.T) {
+	h := hubs.TakeFixture(t).in(t)
 	h.choose("p", []string{"c1", "c2"})
 	set := h.set(kept, "p", all)
 	h.delivered(set, "c1=kept", "c2=kept")
-	h.remove(set)
-	h.until(func() string { return h.gone(set) })
+	h.MustDelete(set)
+	h.UntilRight(func() string { return h.gone(set) })
 	if problem := h.deleting(set); problem != "" || len(h.listed(set)) != 2 {
 		h.Errorf("it is gone before its works are: %s", problem)
 	}
@@ -353,23 +361,26 @@ func testBackground(h hub) {
 	h.delivered(set)
 }
 
-// testAccepted is about a cluster that gets its namespace late.
-func testAccepted(h hub) {
+// TestAClusterMayGetItsNamespaceLate is about a cluster that gets its namespace late.
+func TestAClusterMayGetItsNamespaceLate(t *testing.T) {
+	h := hubs.TakeFixture(t).in(t)
 	h.choose("p", []string{"c1", "late"})
 	set := h.set("v1", "p", clusterv1alpha1.RolloutStrategy{Type: "Progressive", Progressive: &clusterv1alpha1.RolloutProgressive{MaxConcurrency: intstr.FromInt32(1)}})
 	h.delivered(set, "c1=v1")
 	h.says(set, workv1alpha1.ConditionPlacementRolledOut, workv1alpha1.ReasonProgressing, "1 of 2 clusters succeeded", "have not been accepted: late")
-	h.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "late"}}) // which is not that of a cluster
+	h.MustCreate(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "late"}}) // which is not that of a cluster
 	h.says(set, workv1alpha1.ConditionPlacementRolledOut, workv1alpha1.ReasonProgressing, "1 of 2 clusters succeeded", "1 have a namespace on the hub that is not for their works", ": late")
 	late := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "late"}}
-	h.update(late, func() { late.Labels["open-cluster-management.io/cluster-name"] = "late" })
+	h.MustPatch(late, func() { late.Labels["open-cluster-management.io/cluster-name"] = "late" })
 	h.delivered(set, "c1=v1", "late=v1")
 	h.says(set, workv1alpha1.ConditionPlacementRolledOut, workv1alpha1.ReasonComplete)
 }
 
-// testUnlabelled is about clusters with namespaces that somebody has made, without the
-// label of the hub. That of a tenant gets nothing by the name of a cluster that waits.
-func testUnlabelled(h hub) {
+// TestANamespaceWithoutTheLabelGetsNoWorks is about clusters with namespaces that somebody has
+// made, without the label of the hub. That of a tenant gets nothing by the name of a cluster that
+// waits.
+func TestANamespaceWithoutTheLabelGetsNoWorks(t *testing.T) {
+	h := hubs.TakeFixture(t).in(t)
 	clusters := []*clusterv1.ManagedCluster{
 		{ObjectMeta: metav1.ObjectMeta{Name: "u-tenant", Annotations: map[string]string{clusterv1.AnnotationAwaitingAcceptance: "0123456789abcdef"}}},
 		{ObjectMeta: metav1.ObjectMeta{Name: "u-vouched", Annotations: map[string]string{clusterv1.AnnotationRegisteredByAcceptor: "true"}}},
@@ -377,11 +388,11 @@ func testUnlabelled(h hub) {
 		{ObjectMeta: metav1.ObjectMeta{Name: "u-denied"}},
 	}
 	for _, cluster := range clusters {
-		h.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster.Name}})
-		h.create(cluster)
+		h.MustCreate(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster.Name}})
+		h.MustCreate(cluster)
 	}
 	denied := clusters[3]
-	h.updateStatus(denied, func() {
+	h.MustPatchStatus(denied, func() {
 		meta.SetStatusCondition(&denied.Status.Conditions, metav1.Condition{
 			Type: clusterv1.ManagedClusterConditionHubAccepted, Status: metav1.ConditionFalse, Reason: clusterv1.ManagedClusterReasonHubClusterAdminDenied,
 		})
@@ -395,7 +406,7 @@ func testUnlabelled(h hub) {
 		h.Errorf("it counts %d works, want 3", set.Status.Summary.Total)
 	}
 	tenant := clusters[0]
-	h.update(tenant, func() { tenant.Spec.HubAcceptsClient = true })
+	h.MustPatch(tenant, func() { tenant.Spec.HubAcceptsClient = true })
 	h.delivered(set, "u-accepted=v1", "u-denied=v1", "u-tenant=v1", "u-vouched=v1")
 	h.says(set, workv1alpha1.ConditionPlacementRolledOut, workv1alpha1.ReasonComplete)
 }
@@ -425,6 +436,6 @@ func (h hub) deleting(set *workv1alpha1.ManifestWorkReplicaSet) string {
 func (h hub) release(set *workv1alpha1.ManifestWorkReplicaSet) {
 	h.Helper()
 	for _, w := range h.listed(set) {
-		h.update(&w, func() { w.Finalizers = nil })
+		h.MustPatch(&w, func() { w.Finalizers = nil })
 	}
 }

@@ -62,8 +62,8 @@ func TestTwoControllersWithFailingWrites(t *testing.T) {
 			t.Errorf("the spec of the work of %s was written %d times, want 2", w.Namespace, w.Generation)
 		}
 	}
-	h.remove(set)
-	h.until(func() string { return h.gone(set) })
+	h.MustDelete(set)
+	h.UntilRight(func() string { return h.gone(set) })
 	h.delivered(set)
 }
 

@@ -31,13 +31,13 @@ func TestDeletionsOfReplicaSetsWaitForTheirTurn(t *testing.T) {
 	h.clusters(names...)
 	large, small := h.tenant(names), other.tenant(names[:2])
 	for _, w := range h.listed(large) {
-		h.update(&w, func() { metav1.SetMetaDataAnnotation(&w.ObjectMeta, allowance.AnnotationBytes, fmt.Sprint(4<<20)) })
+		h.MustPatch(&w, func() { metav1.SetMetaDataAnnotation(&w.ObjectMeta, allowance.AnnotationBytes, fmt.Sprint(4<<20)) })
 	}
 	other.choose("p", names[:3]) // the controller has seen the above when it says what became of this
 	other.says(small, workv1alpha1.ConditionPlacementRolledOut, workv1alpha1.ReasonComplete, "3 of 3")
 
 	h.choose("p", names[1:]) // one is in the room that there is at once
-	h.until(func() string {
+	h.UntilRight(func() string {
 		if n := h.alive(large); n != fleetSize-1 {
 			return fmt.Sprintf("%d clusters have works", n)
 		}
@@ -45,22 +45,22 @@ func TestDeletionsOfReplicaSetsWaitForTheirTurn(t *testing.T) {
 	})
 	h.choose("p", names[:0])
 	h.says(large, workv1alpha1.ConditionManifestworkApplied, workv1alpha1.ReasonNamespaceThrottled, `"shop"`)
-	h.remove(large)
-	h.until(func() string { // 64 of 4 MiB, and 8 more in each half of a minute
+	h.MustDelete(large)
+	h.UntilRight(func() string { // 64 of 4 MiB, and 8 more in each half of a minute
 		if n := h.alive(large); n > fleetSize/2 || n == 0 {
 			return fmt.Sprintf("%d of %d works are not being deleted", n, fleetSize)
 		}
 		return ""
 	})
 	h.says(large, workv1alpha1.ConditionManifestworkApplied, workv1alpha1.ReasonNamespaceThrottled, `"shop"`)
-	other.remove(small)
-	other.until(func() string { return other.gone(small) })
+	other.MustDelete(small)
+	other.UntilRight(func() string { return other.gone(small) })
 	if h.alive(large) == 0 {
 		t.Error("the works of the other tenant were not deleted before all of these")
 	}
 
 	h.limit("64Gi") // of which a quarter may be written at once
-	h.until(func() string { return h.gone(large) })
+	h.UntilRight(func() string { return h.gone(large) })
 	h.delivered(large)
 }
 
@@ -68,12 +68,12 @@ func TestDeletionsOfReplicaSetsWaitForTheirTurn(t *testing.T) {
 // many bytes as the test says.
 func (h hub) tenant(clusters []string) *workv1alpha1.ManifestWorkReplicaSet {
 	h.Helper()
-	h.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}})
+	h.MustCreate(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}})
 	h.choose("p", clusters)
 	set := &workv1alpha1.ManifestWorkReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "web"}}
 	set.Spec.ManifestWorkTemplate = workv1.ManifestWorkSpec{}
 	set.Spec.PlacementRefs = []workv1alpha1.LocalPlacementReference{{Name: "p", RolloutStrategy: all}}
-	h.create(set)
+	h.MustCreate(set)
 	h.says(set, workv1alpha1.ConditionPlacementRolledOut, workv1alpha1.ReasonComplete)
 	return set
 }

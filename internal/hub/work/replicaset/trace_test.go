@@ -36,7 +36,7 @@ func TestWorksThatExistGetATrace(t *testing.T) {
 		"bare": nil, "refused": nil, "annotated": {"theirs": "stays"},
 		"labelled": {workv1.AnnotationReportHealth: "true"}, // which it loses before its spec is changed
 	} {
-		h.create(&workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
+		h.MustCreate(&workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
 			Namespace: cluster, Name: "web-abcde", Annotations: annotations,
 			Labels: map[string]string{workv1.LabelManifestWorkReplicaSet: "default.web", workv1.LabelPlacementName: "p"},
 		}, Spec: manifests("v0")})
@@ -44,7 +44,7 @@ func TestWorksThatExistGetATrace(t *testing.T) {
 	h.choose("p", []string{"annotated", "bare", "labelled", "refused"})
 	set := h.set("v1", "p", all)
 	h.delivered(set, "annotated=v1", "bare=v1", "labelled=v1", "refused=v0")
-	h.until(func() string {
+	h.UntilRight(func() string {
 		if refused.Load() < refusals {
 			return "no change was refused"
 		}

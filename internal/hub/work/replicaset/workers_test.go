@@ -35,14 +35,14 @@ func TestNobodyHasAllWorkers(t *testing.T) {
 	})
 	h.serve(t)
 	h.clusters("c1")
-	h.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "slow"}})
+	h.MustCreate(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "slow"}})
 	for n := range 20 {
 		set := &workv1alpha1.ManifestWorkReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "slow", Name: fmt.Sprintf("web-%d", n)}}
 		set.Spec.ManifestWorkTemplate = manifests("v1")
 		set.Spec.PlacementRefs = []workv1alpha1.LocalPlacementReference{{Name: "p", RolloutStrategy: all}}
-		h.create(set)
+		h.MustCreate(set)
 	}
-	h.until(func() string {
+	h.UntilRight(func() string {
 		if n := slow.Load(); n < most {
 			return fmt.Sprintf("%d workers look at the namespace, want %d", n, most)
 		}

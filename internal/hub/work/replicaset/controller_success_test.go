@@ -5,6 +5,7 @@ package replicaset_test
 
 import (
 	"fmt"
+	"testing"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -13,13 +14,14 @@ import (
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
 )
 
-// testSuccess is about a rollout that begins with a group by its name, and in which a
+// TestSuccessHasToLast is about a rollout that begins with a group by its name, and in which a
 // cluster has to have succeeded for a while before the next one follows.
-func testSuccess(h hub) {
+func TestSuccessHasToLast(t *testing.T) {
+	h := hubs.TakeFixture(t).in(t)
 	h.choose("p", []string{"c1", "c2"}, []string{"c3"})
 	decision := &clusterv1beta1.PlacementDecision{}
 	decision.Namespace, decision.Name = h.namespace, "p-decision-2"
-	h.update(decision, func() { decision.Labels[clusterv1beta1.LabelDecisionGroupName] = "canary" })
+	h.MustPatch(decision, func() { decision.Labels[clusterv1beta1.LabelDecisionGroupName] = "canary" })
 	progressive := &clusterv1alpha1.RolloutProgressive{
 		MaxConcurrency: intstr.FromInt32(1), RolloutConfig: clusterv1alpha1.RolloutConfig{MinSuccessTime: "1h"},
 		MandatoryDecisionGroups: clusterv1alpha1.MandatoryDecisionGroups{
@@ -27,8 +29,8 @@ func testSuccess(h hub) {
 		},
 	}
 	set := h.set("v1", "p", clusterv1alpha1.RolloutStrategy{Type: "Progressive", Progressive: progressive})
-	h.until(func() string { // the status is written after the works
-		h.get(set)
+	h.UntilRight(func() string { // the status is written after the works
+		h.MustGet(set)
 		if want := (workv1alpha1.ManifestWorkReplicaSetSummary{Total: 1, Applied: 1, Available: 1}); set.Status.Summary != want {
 			return fmt.Sprintf("the summary is %+v, want %+v", set.Status.Summary, want)
 		}
@@ -38,7 +40,7 @@ func testSuccess(h hub) {
 	h.says(set, workv1alpha1.ConditionPlacementRolledOut, workv1alpha1.ReasonProgressing, "1 of 3 clusters succeeded", "2 waiting for others", "Works have to stay successful for minSuccessTime: c3 until ")
 
 	// Nothing but time tells that it has succeeded for long enough.
-	h.update(set, func() { set.Spec.PlacementRefs[0].RolloutStrategy.Progressive.MinSuccessTime = "1s" })
+	h.MustPatch(set, func() { set.Spec.PlacementRefs[0].RolloutStrategy.Progressive.MinSuccessTime = "1s" })
 	h.delivered(set, "c1=v1", "c2=v1", "c3=v1")
 	h.says(set, workv1alpha1.ConditionPlacementRolledOut, workv1alpha1.ReasonComplete)
 }
