@@ -65,23 +65,13 @@ func TestMetricsHaveTheNamesThatDashboardsRead(t *testing.T) {
 		"scheduling_plugin_duration_seconds{name=placement_scheduling,plugin_name=TaintToleration,plugin_type=filter} 1",
 		"scheduling_scheduling_duration_seconds{name=placement_scheduling} 1",
 	}
-	if diff := cmp.Diff(want, gather(t, m.metricCollectors()...)); diff != "" {
-		t.Errorf("the metrics (-want +got):\n%s", diff)
-	}
-}
-
-// gather returns how much was counted, by name and labels.
-func gather(t *testing.T, collectors ...prometheus.Collector) []string {
-	t.Helper()
 	registry := prometheus.NewRegistry()
-	for _, c := range collectors {
-		registry.MustRegister(c)
-	}
+	registry.MustRegister(m.metricCollectors()...)
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var lines []string
+	var lines []string // how much was counted, by name and labels
 	for _, family := range families {
 		for _, metric := range family.GetMetric() {
 			var labels []string
@@ -92,7 +82,9 @@ func gather(t *testing.T, collectors ...prometheus.Collector) []string {
 			lines = append(lines, fmt.Sprintf("%s{%s} %v", family.GetName(), strings.Join(labels, ","), count))
 		}
 	}
-	return lines
+	if diff := cmp.Diff(want, lines); diff != "" {
+		t.Errorf("the metrics (-want +got):\n%s", diff)
+	}
 }
 
 func TestAPlacementWaitsSinceItsFirstEvent(t *testing.T) {

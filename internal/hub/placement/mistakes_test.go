@@ -21,16 +21,16 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	controllerconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	clusterv1alpha1 "github.com/capstan-io/capstan/apis/cluster/v1alpha1"
 	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
 	"github.com/capstan-io/capstan/internal/hub/placement"
+	"github.com/capstan-io/capstan/internal/testing/cluster"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 const (
@@ -62,31 +62,47 @@ type mistake struct {
 // definition lets through. Each ends in a condition that names the field and what
 // to do, costs nothing while other things happen, and goes with its cause.
 func TestMistakesAreToldOnceAndMended(t *testing.T) {
-	ctrl.SetLogger(logr.Discard())
 	h, writes := startCounted(t)
 	for _, name := range []string{"c0", "c1", "c2"} {
-		h.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
-		h.create(&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"fleet": "yes"}}})
+		h.MustCreate(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		h.MustCreate(&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"fleet": "yes"}}})
 	}
-	h.create(fleetSet("fleet"))
+	h.MustCreate(fleetSet("fleet"))
 	cases := mistakes()
 	placements := map[string]*clusterv1beta1.Placement{}
 	for name, m := range cases {
-		h.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
-		h.create(binding(name, "fleet"))
+		h.MustCreate(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		h.MustCreate(binding(name, "fleet"))
 		if m.around != nil {
 			m.around(h, name)
 		}
 		placements[name] = &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "p"}, Spec: m.spec}
-		h.create(placements[name])
+		h.MustCreate(placements[name])
 	}
 	for name, m := range cases {
 		h.reaches(placements[name], m.wrong)
 	}
-	quiet(h, writes)
+	// First what is under way, such as events, has to end.
+	written, reconciled := int64(-1), -1.0
+	for written != writes.Load() || reconciled != reconciles(t) {
+		written, reconciled = writes.Load(), reconciles(t)
+		<-time.After(time.Second)
+	}
+	// Then happens what no Placement asks about.
+	c0 := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c0"}}
+	for i := range 20 {
+		h.MustPatch(c0, func() { c0.Labels["noise"] = fmt.Sprint(i) })
+		<-time.After(100 * time.Millisecond)
+	}
+	if more := writes.Load() - written; more != 0 {
+		t.Errorf("%d writes while nothing changed that a Placement asks about", more)
+	}
+	if more := reconciles(t) - reconciled; more != 0 {
+		t.Errorf("%v Placements were looked at while nothing changed that they ask about", more)
+	}
 	for name, m := range cases {
 		t.Run(name, func(t *testing.T) {
-			h := hub{T: t, Client: h.Client}
+			h := hub{cluster.AdminClient{TB: t, Client: h.Client}}
 			m.mend(h, placements[name])
 			h.reaches(placements[name], m.right)
 		})
@@ -106,7 +122,7 @@ func mistakes() map[string]mistake {
 		return state{misconfigured, metav1.ConditionTrue, clusterv1beta1.PlacementReasonMisconfigured, message}
 	}
 	emptied := func(h hub, p *clusterv1beta1.Placement) {
-		h.update(p, func(client.Object) { p.Spec = clusterv1beta1.PlacementSpec{} })
+		h.MustPatch(p, func() { p.Spec = clusterv1beta1.PlacementSpec{} })
 	}
 	const celPath = "spec.predicates[0].requiredClusterSelector.celSelector.celExpressions[0]"
 	digits := "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]"
@@ -120,7 +136,7 @@ func mistakes() map[string]mistake {
 			spec:  cel(`managedCluster.metadata.labels["zone"] == "a"`),
 			wrong: refused(celPath, "cluster c0", "test for it with has()"), right: configured,
 			mend: func(h hub, p *clusterv1beta1.Placement) {
-				h.update(p, func(client.Object) {
+				h.MustPatch(p, func() {
 					p.Spec = cel(`has(managedCluster.metadata.labels.zone) && managedCluster.metadata.labels["zone"] == "a"`)
 				})
 			},
@@ -147,21 +163,21 @@ func mistakes() map[string]mistake {
 			spec:  clusterv1beta1.PlacementSpec{ClusterSets: []string{"other"}},
 			wrong: state{satisfied, metav1.ConditionFalse, clusterv1beta1.PlacementReasonNoIntersection, []string{"spec.clusterSets", "create a ManagedClusterSetBinding"}},
 			mend: func(h hub, p *clusterv1beta1.Placement) {
-				h.create(fleetSet("other"))
-				h.create(binding(p.Namespace, "other"))
+				h.MustCreate(fleetSet("other"))
+				h.MustCreate(binding(p.Namespace, "other"))
 			},
 			right: chosen,
 		},
 		"no-set": {
 			around: func(h hub, namespace string) {
-				h.remove(binding(namespace, "fleet"))
-				h.create(binding(namespace, "missing"))
+				h.MustDelete(binding(namespace, "fleet"))
+				h.MustCreate(binding(namespace, "missing"))
 			},
 			wrong: state{
 				satisfied, metav1.ConditionFalse, clusterv1beta1.PlacementReasonNoManagedClusterSetBindings,
 				[]string{"no ManagedClusterSet that exists", "create", "the ManagedClusterSet that a binding names"},
 			},
-			mend:  func(h hub, _ *clusterv1beta1.Placement) { h.create(fleetSet("missing")) },
+			mend:  func(h hub, _ *clusterv1beta1.Placement) { h.MustCreate(fleetSet("missing")) },
 			right: chosen,
 		},
 		"hard-topology": noTopology("zone-hard", clusterv1beta1.DoNotSchedule, metav1.ConditionFalse, clusterv1beta1.PlacementReasonNoManagedClusterMatched),
@@ -202,32 +218,11 @@ func noTopology(key string, when clusterv1beta1.UnsatisfiableMaxSkewAction, stat
 		}},
 		mend: func(h hub, _ *clusterv1beta1.Placement) {
 			for _, name := range []string{"c0", "c1", "c2"} {
-				h.update(&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}, func(o client.Object) { o.GetLabels()[key] = name })
+				mc := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+				h.MustPatch(mc, func() { mc.Labels[key] = name })
 			}
 		},
 		right: state{satisfied, metav1.ConditionTrue, clusterv1beta1.PlacementReasonAllDecisionsScheduled, []string{"3 of 3 clusters chosen"}},
-	}
-}
-
-// quiet lets happen what no Placement asks about, and fails if that makes the
-// controller look at one again or write.
-func quiet(h hub, writes *atomic.Int64) {
-	h.Helper()
-	// First what is under way, such as events, has to end.
-	written, reconciled := int64(-1), -1.0
-	for written != writes.Load() || reconciled != reconciles(h.T) {
-		written, reconciled = writes.Load(), reconciles(h.T)
-		<-time.After(time.Second)
-	}
-	for i := range 20 {
-		h.update(&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c0"}}, func(o client.Object) { o.GetLabels()["noise"] = fmt.Sprint(i) })
-		<-time.After(100 * time.Millisecond)
-	}
-	if more := writes.Load() - written; more != 0 {
-		h.Errorf("%d writes while nothing changed that a Placement asks about", more)
-	}
-	if more := reconciles(h.T) - reconciled; more != 0 {
-		h.Errorf("%v Placements were looked at while nothing changed that they ask about", more)
 	}
 }
 
@@ -235,9 +230,7 @@ func quiet(h hub, writes *atomic.Int64) {
 func reconciles(t *testing.T) float64 {
 	t.Helper()
 	families, err := controllermetrics.Registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	total := 0.0
 	for _, family := range families {
 		if family.GetName() != "controller_runtime_reconcile_total" {
@@ -277,14 +270,11 @@ func TestTheDefinitionRefusesMistakes(t *testing.T) {
 // is that of its writes.
 func startCounted(t *testing.T) (hub, *atomic.Int64) {
 	t.Helper()
+	ctrl.SetLogger(logr.Discard())
 	_, config := servers.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../config/crd"} })
 	scheme, err := placement.NewPlacementScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
+	expect.NoError(t, clientgoscheme.AddToScheme(scheme))
 	writes := &atomic.Int64{}
 	counted := rest.CopyConfig(config)
 	counted.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -295,28 +285,12 @@ func startCounted(t *testing.T) (hub, *atomic.Int64) {
 			return next.RoundTrip(r)
 		})
 	})
-	mgr, err := ctrl.NewManager(counted, ctrl.Options{
-		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"},
-		Controller: controllerconfig.Controller{SkipNameValidation: new(true)}, // each test has a manager
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := placement.SetupPlacementController(t.Context(), mgr, placement.SetupOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(t.Context()) }()
-	t.Cleanup(func() {
-		if err := <-ended; err != nil {
-			t.Errorf("the manager: %v", err)
-		}
-	})
+	mgr := cluster.NewManager(t, counted, ctrl.Options{Scheme: scheme})
+	expect.NoError(t, placement.SetupPlacementController(t.Context(), mgr, placement.SetupOptions{}))
+	cluster.RunManager(t, mgr)
 	c, err := client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return hub{T: t, Client: c}, writes
+	expect.NoError(t, err)
+	return hub{cluster.AdminClient{TB: t, Client: c}}, writes
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)
@@ -338,13 +312,6 @@ func binding(namespace, set string) *clusterv1beta2.ManagedClusterSetBinding {
 	}
 }
 
-func (h hub) remove(o client.Object) {
-	h.Helper()
-	if err := h.Delete(h.Context(), o); err != nil {
-		h.Fatal(err)
-	}
-}
-
 // score gives cluster c0 a score of an add-on.
 func (h hub) score(resource string, until time.Time) {
 	h.Helper()
@@ -352,19 +319,17 @@ func (h hub) score(resource string, until time.Time) {
 	if err := h.Create(h.Context(), score); client.IgnoreAlreadyExists(err) != nil {
 		h.Fatal(err)
 	}
-	h.get(score)
-	score.Status.Scores = []clusterv1alpha1.AddOnPlacementScoreItem{{Name: "heat", Value: 7}}
-	score.Status.ValidUntil = &metav1.Time{Time: until}
-	if err := h.Status().Update(h.Context(), score); err != nil {
-		h.Fatal(err)
-	}
+	h.MustPatchStatus(score, func() {
+		score.Status.Scores = []clusterv1alpha1.AddOnPlacementScoreItem{{Name: "heat", Value: 7}}
+		score.Status.ValidUntil = &metav1.Time{Time: until}
+	})
 }
 
 // reaches waits until the condition of a Placement is as it is to be.
 func (h hub) reaches(p *clusterv1beta1.Placement, want state) {
 	h.Helper()
-	h.until(func() string {
-		h.get(p)
+	h.UntilRight(func() string {
+		h.MustGet(p)
 		c := meta.FindStatusCondition(p.Status.Conditions, want.conditionType)
 		if c == nil || c.Status != want.status || c.Reason != want.reason || c.ObservedGeneration != p.Generation {
 			return fmt.Sprintf("Placement %s: %s is %+v, want %s with reason %s", p.Namespace, want.conditionType, c, want.status, want.reason)

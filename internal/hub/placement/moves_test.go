@@ -4,6 +4,7 @@
 package placement
 
 import (
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -71,44 +72,29 @@ func TestNobodyIsMissingBetweenWrites(t *testing.T) {
 				}
 				after = rankByScore(groups, scores, before, freeNumbers(before, nil))
 			}
-			checkWrites(t, seed, chance, before, after)
+			now := map[int]decisionSlice{}
+			for _, s := range before {
+				now[s.Number] = s
+			}
+			staying := sets.New(listedClusters(before)...).Intersection(sets.New(listedClusters(after)...))
+			w := planDecisionWrites(before, after)
+			for _, step := range [][]decisionSlice{w.First, w.Then} {
+				chance.Shuffle(len(step), func(i, j int) { step[i], step[j] = step[j], step[i] })
+				for _, s := range step {
+					now[s.Number] = s
+					if missing := staying.Difference(sets.New(listedClusters(slices.Collect(maps.Values(now)))...)); len(missing) > 0 {
+						t.Fatalf("seed %d: %v are missing between the writes", seed, sets.List(missing))
+					}
+				}
+			}
+			for _, s := range w.Gone {
+				delete(now, s.Number)
+			}
+			got := slices.SortedFunc(maps.Values(now), func(a, b decisionSlice) int { return a.Number - b.Number })
+			if diff := cmp.Diff(after, got); diff != "" {
+				t.Fatalf("seed %d: the writes lead elsewhere (-want +got):\n%s", seed, diff)
+			}
 			before = after
-		}
-	}
-}
-
-func checkWrites(t *testing.T, seed uint64, chance *rand.Rand, before, after []decisionSlice) {
-	t.Helper()
-	now := map[int]decisionSlice{}
-	for _, s := range before {
-		now[s.Number] = s
-	}
-	staying := sets.New(listedClusters(before)...).Intersection(sets.New(listedClusters(after)...))
-	w := planDecisionWrites(before, after)
-	for _, step := range [][]decisionSlice{w.First, w.Then} {
-		chance.Shuffle(len(step), func(i, j int) { step[i], step[j] = step[j], step[i] })
-		for _, s := range step {
-			now[s.Number] = s
-			if missing := staying.Difference(sets.New(listedClusters(slices.Collect(values(now)))...)); len(missing) > 0 {
-				t.Fatalf("seed %d: %v are missing between the writes", seed, sets.List(missing))
-			}
-		}
-	}
-	for _, s := range w.Gone {
-		delete(now, s.Number)
-	}
-	got := slices.SortedFunc(values(now), func(a, b decisionSlice) int { return a.Number - b.Number })
-	if diff := cmp.Diff(after, got); diff != "" {
-		t.Fatalf("seed %d: the writes lead elsewhere (-want +got):\n%s", seed, diff)
-	}
-}
-
-func values(m map[int]decisionSlice) func(func(decisionSlice) bool) {
-	return func(yield func(decisionSlice) bool) {
-		for _, s := range m {
-			if !yield(s) {
-				return
-			}
 		}
 	}
 }

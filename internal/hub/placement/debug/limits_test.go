@@ -25,6 +25,7 @@ import (
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
 	"github.com/capstan-io/capstan/internal/hub/placement"
 	"github.com/capstan-io/capstan/internal/server/guard"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // anybody is a reviewer that lets everybody do everything, unless it fails.
@@ -45,13 +46,9 @@ func (i indexer) IndexField(_ context.Context, object client.Object, name string
 func handlerFor(t *testing.T, reviews accessReviewer, objects ...client.Object) *handler {
 	t.Helper()
 	scheme, err := placement.NewPlacementScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...)
-	if err := placement.IndexDecisions(t.Context(), indexer{builder}); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, placement.IndexDecisions(t.Context(), indexer{builder}))
 	cached := builder.Build()
 	return newHandler(reviews, cached, clocktesting.NewFakePassiveClock(time.Unix(0, 0)), logr.Discard())
 }

@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -32,7 +31,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
@@ -40,7 +38,11 @@ import (
 	manifests "github.com/capstan-io/capstan/config"
 	"github.com/capstan-io/capstan/internal/hub/placement"
 	"github.com/capstan-io/capstan/internal/server/certs"
+	"github.com/capstan-io/capstan/internal/testing/build"
+	"github.com/capstan-io/capstan/internal/testing/cluster"
 	"github.com/capstan-io/capstan/internal/testing/env"
+	"github.com/capstan-io/capstan/internal/testing/expect"
+	"github.com/capstan-io/capstan/internal/testing/ports"
 )
 
 // endpoint is the debug endpoint of a hub with two clusters, "calm" and "busy",
@@ -56,8 +58,34 @@ type endpoint struct {
 	tokens map[string]string
 }
 
-// endpoints are one for all tests.
-var endpoints = env.NewFixtures(servers, start)
+// endpoints are one for all tests, with a certificate for the address that it is on.
+var endpoints = env.NewFixtures(servers, func(t testing.TB) *endpoint {
+	t.Helper()
+	ctrl.SetLogger(logr.Discard())
+	_, config := servers.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../../config/crd"} })
+	scheme, err := placement.NewPlacementScheme()
+	expect.NoError(t, err)
+	expect.NoError(t, clientgoscheme.AddToScheme(scheme))
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	expect.NoError(t, err)
+	e := &endpoint{TB: t, client: c, host: fmt.Sprintf("127.0.0.1:%d", ports.FreePort(t)), tokens: map[string]string{}}
+	e.populate()
+	for name, verb := range map[string]string{"reader": "get", "author": "create", "stranger": ""} { // with Placements of their namespace
+		e.tokens[name] = cluster.CreateAccount(t, c, "team-a", name)
+		if verb != "" {
+			rule := build.AccessRule(clusterv1beta1.GroupName, "placements", verb)
+			cluster.CreateObjects(t, c, build.NamespacedRole("team-a", name, rule), build.RoleBinding("team-a", name, name, build.AccountSubject("team-a", name)))
+			env.WaitAllowed(t.Context(), t, config, env.ServiceAccountReview("team-a", name), "team-a", rule, true)
+		}
+	}
+	mgr := cluster.NewManager(t, e.asController(config), ctrl.Options{Scheme: scheme})
+	dir, roots := certificate(t)
+	expect.NoError(t, SetupDebugServer(t.Context(), mgr, ServerOptions{Listen: e.host, CertDir: dir, SetTLS: func(c *tls.Config) { c.MinVersion = tls.VersionTLS13 }}))
+	e.http = &http.Client{Timeout: time.Minute, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS13}}}
+	t.Cleanup(e.http.CloseIdleConnections)
+	cluster.RunManager(t, mgr)
+	return e
+})
 
 // endpointOf returns the endpoint as a test uses it.
 func endpointOf(t testing.TB) *endpoint {
@@ -247,9 +275,7 @@ func (e *endpoint) answer(status int, body []byte) EvaluationAnswer {
 func (e *endpoint) ask(method, path, token string, body []byte) (int, []byte) {
 	e.Helper()
 	unescaped, err := url.PathUnescape(path)
-	if err != nil {
-		e.Fatal(err)
-	}
+	expect.NoError(e, err)
 	request := (&http.Request{
 		Method: method, URL: &url.URL{Scheme: "https", Host: e.host, Path: unescaped, RawPath: path}, Header: http.Header{},
 		Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
@@ -258,59 +284,11 @@ func (e *endpoint) ask(method, path, token string, body []byte) (int, []byte) {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
 	response, err := e.http.Do(request)
-	if err != nil {
-		e.Fatal(err)
-	}
+	expect.NoError(e, err)
 	defer func() { _ = response.Body.Close() }()
 	answer, err := io.ReadAll(response.Body)
-	if err != nil {
-		e.Fatal(err)
-	}
+	expect.NoError(e, err)
 	return response.StatusCode, answer
-}
-
-// start serves the endpoint with a certificate for the address that it is on.
-func start(t testing.TB) *endpoint {
-	t.Helper()
-	ctrl.SetLogger(logr.Discard())
-	_, config := servers.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../../config/crd"} })
-	scheme, err := placement.NewPlacementScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	e := &endpoint{TB: t, client: c, host: fmt.Sprintf("127.0.0.1:%d", freePort(t)), tokens: map[string]string{}}
-	e.populate()
-	for name, verb := range map[string]string{"reader": "get", "author": "create", "stranger": ""} {
-		e.account(name, verb)
-		if verb != "" {
-			env.WaitAllowed(t.Context(), t, config, env.ServiceAccountReview("team-a", name), "team-a", rule(verb), true)
-		}
-	}
-	mgr, err := ctrl.NewManager(e.asController(config), ctrl.Options{Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir, roots := certificate(t)
-	if err := SetupDebugServer(t.Context(), mgr, ServerOptions{Listen: e.host, CertDir: dir, SetTLS: func(c *tls.Config) { c.MinVersion = tls.VersionTLS13 }}); err != nil {
-		t.Fatal(err)
-	}
-	e.http = &http.Client{Timeout: time.Minute, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS13}}}
-	t.Cleanup(e.http.CloseIdleConnections)
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(t.Context()) }()
-	t.Cleanup(func() {
-		if err := <-ended; err != nil {
-			t.Errorf("the manager: %v", err)
-		}
-	})
-	return e
 }
 
 // asController returns the config of somebody who may do what the placement
@@ -319,9 +297,7 @@ func start(t testing.TB) *endpoint {
 func (e *endpoint) asController(config *rest.Config) *rest.Config {
 	e.Helper()
 	rules, _, err := manifests.Rules(manifests.PlacementController)
-	if err != nil {
-		e.Fatal(err)
-	}
+	expect.NoError(e, err)
 	for i := range rules {
 		if rules[i].APIGroups[0] != authenticationv1.GroupName && rules[i].APIGroups[0] != authorizationv1.GroupName {
 			rules[i].Verbs = slices.DeleteFunc(rules[i].Verbs, func(verb string) bool { return !slices.Contains([]string{"get", "list", "watch"}, verb) })
@@ -329,23 +305,11 @@ func (e *endpoint) asController(config *rest.Config) *rest.Config {
 	}
 	rules = slices.DeleteFunc(rules, func(rule rbacv1.PolicyRule) bool { return len(rule.Verbs) == 0 })
 	const name = "placement-debug"
-	for _, object := range []client.Object{
-		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules},
-		&rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}},
-		},
-	} {
-		if err := e.client.Create(e.Context(), object); err != nil {
-			e.Fatal(err)
-		}
-	}
+	cluster.CreateObjects(e, e.client, build.ClusterRole(name, rules...), build.ClusterRoleBinding(name, name, build.UserSubject(name)))
 	for _, rule := range rules {
-		env.WaitAllowed(e.Context(), e.TB, config, authorizationv1.SubjectAccessReviewSpec{User: name}, "", rule, true)
+		env.WaitAllowed(e.Context(), e.TB, config, env.UserReview(name), "", rule, true)
 	}
-	config = rest.CopyConfig(config)
-	config.Impersonate.UserName = name
-	return config
+	return cluster.AsUser(config, name)
 }
 
 // populate makes what Placements are about.
@@ -354,8 +318,7 @@ func (e *endpoint) populate() {
 	labelled := map[string]string{"fleet": "yes"}
 	prefer := []clusterv1.Taint{{Key: "full", Effect: clusterv1.TaintEffectPreferNoSelect}}
 	objects := []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a"}},
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-b"}},
+		build.Namespace("team-a"), build.Namespace("team-b"),
 		&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "busy", Labels: labelled}, Spec: clusterv1.ManagedClusterSpec{Taints: prefer}},
 		&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "calm", Labels: map[string]string{"fleet": "yes", "env": "prod"}}},
 		&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "elsewhere"}},
@@ -374,71 +337,20 @@ func (e *endpoint) populate() {
 			},
 			&clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web", Labels: map[string]string{"app": "web"}}})
 	}
-	for _, object := range objects {
-		if err := e.client.Create(e.Context(), object); err != nil {
-			e.Fatal(err)
-		}
-	}
-}
-
-func rule(verb string) rbacv1.PolicyRule {
-	return rbacv1.PolicyRule{APIGroups: []string{clusterv1beta1.GroupName}, Resources: []string{"placements"}, Verbs: []string{verb}}
-}
-
-// account makes a ServiceAccount that may do one thing with Placements of its
-// namespace, or nothing, and a token for it.
-func (e *endpoint) account(name, verb string) {
-	e.Helper()
-	at := metav1.ObjectMeta{Namespace: "team-a", Name: name}
-	account := &corev1.ServiceAccount{ObjectMeta: at}
-	objects := []client.Object{account}
-	if verb != "" {
-		objects = append(objects, &rbacv1.Role{ObjectMeta: at, Rules: []rbacv1.PolicyRule{rule(verb)}}, &rbacv1.RoleBinding{
-			ObjectMeta: at, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
-			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: at.Namespace, Name: name}},
-		})
-	}
-	for _, object := range objects {
-		if err := e.client.Create(e.Context(), object); err != nil {
-			e.Fatal(err)
-		}
-	}
-	token := &authenticationv1.TokenRequest{}
-	if err := e.client.SubResource("token").Create(e.Context(), account, token); err != nil {
-		e.Fatal(err)
-	}
-	e.tokens[name] = token.Status.Token
+	cluster.CreateObjects(e, e.client, objects...)
 }
 
 // certificate returns a directory with a serving certificate, and who signed it.
 func certificate(t testing.TB) (string, *x509.CertPool) {
 	t.Helper()
 	authority, err := certs.NewAuthority("test", time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	pair, err := certs.NewServing(authority, []string{"127.0.0.1"}, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	dir := t.TempDir()
-	for name, content := range map[string][]byte{corev1.TLSCertKey: pair.CertPEM, corev1.TLSPrivateKeyKey: pair.KeyPEM} {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	expect.NoError(t, os.WriteFile(filepath.Join(dir, corev1.TLSCertKey), pair.CertPEM, 0o600))
+	expect.NoError(t, os.WriteFile(filepath.Join(dir, corev1.TLSPrivateKeyKey), pair.KeyPEM, 0o600))
 	roots := x509.NewCertPool()
 	roots.AddCert(authority.Certificate)
 	return dir, roots
-}
-
-func freePort(t testing.TB) int {
-	t.Helper()
-	var config net.ListenConfig
-	listener, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().(*net.TCPAddr).Port
 }
