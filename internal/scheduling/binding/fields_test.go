@@ -28,24 +28,9 @@ func outcomeOf(placement policyv1alpha1.Placement) string {
 	return strings.TrimSpace(textOf(decision.Clusters) + " " + decision.Affinity)
 }
 
-type fieldCase struct{ field, placement, want string }
-
-// Each field of a placement does something, wherever it stands: without it, replicas go
-// elsewhere.
+// TestFields makes sure that each field of a placement does something, wherever it stands:
+// without it, replicas go elsewhere.
 func TestFields(t *testing.T) {
-	for name, tc := range fieldCases() {
-		t.Run(name, func(t *testing.T) {
-			if got := outcomeOf(specs.ParseSpec[policyv1alpha1.Placement](t, tc.placement)); got != tc.want {
-				t.Errorf("got %q, want %q", got, tc.want)
-			}
-			if outcomeOf(specs.ParseWithout[policyv1alpha1.Placement](t, tc.placement, tc.field)) == tc.want {
-				t.Errorf("without placement.%s it is %q, too", tc.field, tc.want)
-			}
-		})
-	}
-}
-
-func fieldCases() map[string]fieldCase {
 	const (
 		names, exclude, labels, region = "{clusterNames: [b]}", "{exclude: [b]}", "{labelSelector: {matchLabels: {rack: r2}}}",
 			"{fieldSelector: {matchExpressions: [{key: region, operator: NotIn, values: [us]}]}}"
@@ -67,7 +52,7 @@ func fieldCases() map[string]fieldCase {
 		return "{replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Weighted, weightPreference: {staticWeightList: [" +
 			"{weight: 2, targetCluster: " + affinity + "}, {weight: 1, targetCluster: {clusterNames: [b, c]}}]}}}"
 	}
-	return map[string]fieldCase{
+	for name, tc := range map[string]struct{ field, placement, want string }{
 		"names":    {"clusterAffinity.clusterNames", alone(names), "b:6"},
 		"exclude":  {"clusterAffinity.exclude", alone(exclude), "a:6 c:6 d:6"},
 		"labels":   {"clusterAffinity.labelSelector", alone(labels), "b:6"},
@@ -107,5 +92,14 @@ func fieldCases() map[string]fieldCase {
 		"fewest groups":   {spread + ".minGroups", "{spreadConstraints: [{spreadByField: cluster, minGroups: 5}]}", "spreadConstraints want at least 5 by cluster, and the clusters that may be chosen are 4; lower minGroups or add clusters"},
 		"spread by field": {spread + ".spreadByField", "{spreadConstraints: [{spreadByField: region, maxGroups: 1}, {spreadByField: cluster}]}", "a:6 b:6"},
 		"spread by label": {spread + ".spreadByLabel", "{spreadConstraints: [{spreadByLabel: rack, maxGroups: 1}]}", "a:6 c:6"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := outcomeOf(specs.ParseSpec[policyv1alpha1.Placement](t, tc.placement)); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+			if outcomeOf(specs.ParseWithout[policyv1alpha1.Placement](t, tc.placement, tc.field)) == tc.want {
+				t.Errorf("without placement.%s it is %q, too", tc.field, tc.want)
+			}
+		})
 	}
 }

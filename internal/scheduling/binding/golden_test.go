@@ -17,6 +17,7 @@ import (
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/cluster/view"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -143,9 +144,7 @@ func (v vector) decide(t *testing.T) SchedulingDecision {
 	}
 	if v.cpu != "" {
 		var list corev1.ResourceList
-		if err := yaml.Unmarshal([]byte("cpu: "+v.cpu), &list); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, yaml.Unmarshal([]byte("cpu: "+v.cpu), &list))
 		in.Requirements = &workv1alpha2.ReplicaRequirements{ResourceRequest: list}
 	}
 	for _, use := range targetsOf(v.assumed) {

@@ -158,22 +158,17 @@ type grown struct {
 	newcomer *view.Cluster
 }
 
-// after returns the fleet with the newcomer, when all others have much room.
-func (g grown) after() view.Fleet {
-	clusters := []view.Cluster{*g.newcomer}
+// checkNewcomer makes sure that a new cluster and free capacity move nothing that
+// is divided, and that what is duplicated is told of a cluster that it takes.
+func checkNewcomer(t *testing.T, seed uint64, c CompiledPlacement, in PlacementInput, g grown) {
+	t.Helper()
+	clusters := []view.Cluster{*g.newcomer} // and all others, which have much room now
 	for i := range g.before.Len() {
 		roomier := *g.before.ClusterAt(i)
 		roomier.Room = &view.FreeRoom{Free: view.Amounts{"pods": 50_000}}
 		clusters = append(clusters, roomier)
 	}
-	return view.NewFleet(clusters...)
-}
-
-// checkNewcomer makes sure that a new cluster and free capacity move nothing that
-// is divided, and that what is duplicated is told of a cluster that it takes.
-func checkNewcomer(t *testing.T, seed uint64, c CompiledPlacement, in PlacementInput, g grown) {
-	t.Helper()
-	after := g.after()
+	after := view.NewFleet(clusters...)
 	for i := range g.before.Len() {
 		before := g.before.ClusterAt(i)
 		if now, _ := after.ClusterNamed(before.Name); c.AffectedByChange(before, &now, in.ChangeSensitivity(), has(in.Previous, now.Name), noon) {
@@ -314,7 +309,10 @@ func TestNobodyIsCreditedTwice(t *testing.T) {
 		scheduled++
 		for _, target := range decision.Clusters {
 			cluster, _ := decision.round.fleet.ClusterNamed(target.Name)
-			had := int64(replicasAt(in.Previous, target.Name))
+			had := int64(0)
+			if at := slices.IndexFunc(in.Previous, func(p workv1alpha2.TargetCluster) bool { return p.Name == target.Name }); at >= 0 {
+				had = int64(in.Previous[at].Replicas)
+			}
 			free := min(cluster.Room.Free["cpu"], cluster.Room.Free["pods"]) / 1000
 			if room := had + free; in.Fresh && int64(target.Replicas) > max(0, room) || !in.Fresh && int64(target.Replicas) > had+max(0, free) {
 				t.Fatalf("seed %d: %s gets %d, had %d and has room for %d more (anew: %t)", seed, target.Name, target.Replicas, had, free, in.Fresh)
@@ -324,13 +322,4 @@ func TestNobodyIsCreditedTwice(t *testing.T) {
 	if scheduled < 500 {
 		t.Errorf("only %d decisions were made", scheduled)
 	}
-}
-
-func replicasAt(targets []workv1alpha2.TargetCluster, name string) int32 {
-	for _, target := range targets {
-		if target.Name == name {
-			return target.Replicas
-		}
-	}
-	return 0
 }

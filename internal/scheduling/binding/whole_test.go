@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/cluster/view"
 )
@@ -207,9 +206,13 @@ func TestPartsKeepTheirPromises(t *testing.T) {
 		again := in
 		again.Previous, again.ObservedAffinity, again.Fresh = decision.Clusters, decision.Affinity, false
 		newcomer := fleetOf(strings.TrimSuffix(chance.cluster(99), " deleting")).ClusterAt(0)
-		more := view.NewFleet(append(all(fleet), *newcomer)...)
-		tiers := decision.Affinity == "two" && !byRoomOf(in.Placement) // by weights, who is of an earlier tier takes all
-		if next := DecidePlacement(more, again, noon); !isDuplicated(in.Placement) && !tiers && wholeText(in, next) != wholeText(in, decision) {
+		more := []view.Cluster{*newcomer}
+		for i := range fleet.Len() {
+			more = append(more, *fleet.ClusterAt(i))
+		}
+		compiled, _ := CompilePlacement(in.Placement)
+		tiers := decision.Affinity == "two" && !compiled.byRoom() // by weights, who is of an earlier tier takes all
+		if next := DecidePlacement(view.NewFleet(more...), again, noon); !isDuplicated(in.Placement) && !tiers && wholeText(in, next) != wholeText(in, decision) {
 			t.Fatalf("seed %d: from %v to %v without need (%s)", seed, decision.Clusters, next.Clusters, next.Message)
 		}
 	}
@@ -229,19 +232,6 @@ func checkWhole(t *testing.T, seed uint64, in PlacementInput, decision Schedulin
 			t.Fatalf("seed %d: %+v for %+v", seed, v, target)
 		}
 	}
-}
-
-func byRoomOf(placement *policyv1alpha1.Placement) bool {
-	compiled, _ := CompilePlacement(placement)
-	return compiled.byRoom()
-}
-
-func all(fleet view.Fleet) []view.Cluster {
-	var clusters []view.Cluster
-	for i := range fleet.Len() {
-		clusters = append(clusters, *fleet.ClusterAt(i))
-	}
-	return clusters
 }
 
 // TestTooManyRequestsAreNotCounted has replicas that request more resources than are compared with those of each

@@ -14,39 +14,18 @@ import (
 	"github.com/capstan-io/capstan/internal/testing/specs"
 )
 
-type fieldCase struct {
-	field  string
-	spec   string
-	states map[string]ClusterState
-	want   ApplyDecision
-}
-
-// Each field of a strategy does something: without it, something else is done.
+// TestFields makes sure that each field of a strategy does something: without it, something else
+// is done.
 func TestFields(t *testing.T) {
 	groups := []ClusterGroup{{Clusters: []string{"a", "b"}}, {Name: "canary", Clusters: []string{"c"}}, {Clusters: []string{"d"}}}
-	for name, tc := range fieldCases() {
-		t.Run(name, func(t *testing.T) {
-			decide := func(spec clusterv1alpha1.RolloutStrategy) ApplyDecision {
-				strategy, problems := ParseStrategy(spec, field.NewPath("rolloutStrategy"))
-				if len(problems) > 0 {
-					t.Fatal(problems)
-				}
-				return DecideRollout(groups, tc.states, strategy, noon)
-			}
-			if diff := cmp.Diff(tc.want, decide(specs.ParseSpec[clusterv1alpha1.RolloutStrategy](t, tc.spec))); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-			if cmp.Equal(tc.want, decide(specs.ParseWithout[clusterv1alpha1.RolloutStrategy](t, tc.spec, tc.field))) {
-				t.Errorf("without %s the same is done", tc.field)
-			}
-		})
-	}
-}
-
-func fieldCases() map[string]fieldCase {
 	done, failed, slow := since(Succeeded, time.Minute), since(Failed, time.Minute), since(Progressing, time.Hour)
 	soon := noon.Add(59 * time.Minute)
-	return map[string]fieldCase{
+	for name, tc := range map[string]struct {
+		field  string
+		spec   string
+		states map[string]ClusterState
+		want   ApplyDecision
+	}{
 		"type": {
 			field: "type", spec: `{type: Progressive, progressive: {maxConcurrency: 1}}`,
 			want: ApplyDecision{Apply: []string{"a"}, Waiting: 3},
@@ -104,5 +83,21 @@ func fieldCases() map[string]fieldCase {
 			field: "progressivePerGroup.mandatoryDecisionGroups[0].groupIndex", spec: `{type: ProgressivePerGroup, progressivePerGroup: {mandatoryDecisionGroups: [{groupIndex: 2}]}}`,
 			want: ApplyDecision{Apply: []string{"d"}, Waiting: 3},
 		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			decide := func(spec clusterv1alpha1.RolloutStrategy) ApplyDecision {
+				strategy, problems := ParseStrategy(spec, field.NewPath("rolloutStrategy"))
+				if len(problems) > 0 {
+					t.Fatal(problems)
+				}
+				return DecideRollout(groups, tc.states, strategy, noon)
+			}
+			if diff := cmp.Diff(tc.want, decide(specs.ParseSpec[clusterv1alpha1.RolloutStrategy](t, tc.spec))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if cmp.Equal(tc.want, decide(specs.ParseWithout[clusterv1alpha1.RolloutStrategy](t, tc.spec, tc.field))) {
+				t.Errorf("without %s the same is done", tc.field)
+			}
+		})
 	}
 }
