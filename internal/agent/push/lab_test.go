@@ -12,12 +12,10 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -66,11 +64,8 @@ func newLab(t *testing.T) *lab {
 	t.Helper()
 	ctrl.SetLogger(logr.Discard())
 	l := &lab{t: t, hub: newSide(t), member: newSide(t)}
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "push"}}
-	cluster.CreateObjects(t, l.member.client, account, build.ClusterRoleBinding("push", "cluster-admin", build.AccountSubject("default", "push")))
-	request := &authenticationv1.TokenRequest{}
-	expect.NoError(t, l.member.client.SubResource("token").Create(t.Context(), account, request))
-	l.token = request.Status.Token
+	l.token = cluster.CreateAccount(t, l.member.client, "default", "push")
+	cluster.CreateObjects(t, l.member.client, build.ClusterRoleBinding("push", "cluster-admin", build.AccountSubject("default", "push")))
 	return l
 }
 
@@ -144,12 +139,7 @@ func (l *lab) connection(name, endpoint string) {
 func (l *lab) work(cluster, name string) {
 	l.t.Helper()
 	manifest := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":%q}}`, name)
-	expect.NoError(l.t, l.hub.client.Create(l.t.Context(), &workv1.ManifestWork{
-		ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name},
-		Spec: workv1.ManifestWorkSpec{Workload: workv1.ManifestsTemplate{
-			Manifests: []workv1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(manifest)}}},
-		}},
-	}))
+	expect.NoError(l.t, l.hub.client.Create(l.t.Context(), build.ManifestWork(cluster, name, manifest)))
 }
 
 // eventually waits until the function returns true; it says what there is.

@@ -73,42 +73,36 @@ func TestConnectionsAreMeasured(t *testing.T) {
 			delete(a.sessions, "gone")
 			a.sessionEnded(r)
 
-			if diff := cmp.Diff(tc.want, gather(t, a)); diff != "" {
+			registry := prometheus.NewPedanticRegistry()
+			for _, collector := range a.MetricCollectors() {
+				expect.NoError(t, registry.Register(collector))
+			}
+			families, err := registry.Gather()
+			expect.NoError(t, err)
+			values := map[string]float64{} // by name and labels
+			for _, family := range families {
+				for _, metric := range family.GetMetric() {
+					labels := map[string]string{}
+					for _, label := range metric.GetLabel() {
+						labels[label.GetName()] = label.GetValue()
+					}
+					name := family.GetName() + "{" + labels["state"] + labels["reason"]
+					if labels["cluster"] != "" {
+						name += "," + labels["cluster"]
+					}
+					want := 2
+					if family.GetName() == "capstan_push_responses_delayed_total" {
+						want = 1
+					}
+					if len(labels) != want {
+						t.Errorf("%s has the labels %v", family.GetName(), labels)
+					}
+					values[name+"}"] = metric.GetGauge().GetValue() + metric.GetCounter().GetValue()
+				}
+			}
+			if diff := cmp.Diff(tc.want, values); diff != "" {
 				t.Errorf("metrics (-want +got):\n%s", diff)
 			}
 		})
 	}
-}
-
-// gather returns the values of the agent's metrics by name and labels.
-func gather(t *testing.T, a *Agent) map[string]float64 {
-	t.Helper()
-	registry := prometheus.NewPedanticRegistry()
-	for _, collector := range a.MetricCollectors() {
-		expect.NoError(t, registry.Register(collector))
-	}
-	families, err := registry.Gather()
-	expect.NoError(t, err)
-	values := map[string]float64{}
-	for _, family := range families {
-		for _, metric := range family.GetMetric() {
-			labels := map[string]string{}
-			for _, label := range metric.GetLabel() {
-				labels[label.GetName()] = label.GetValue()
-			}
-			name := family.GetName() + "{" + labels["state"] + labels["reason"]
-			if labels["cluster"] != "" {
-				name += "," + labels["cluster"]
-			}
-			want := 2
-			if family.GetName() == "capstan_push_responses_delayed_total" {
-				want = 1
-			}
-			if len(labels) != want {
-				t.Errorf("%s has the labels %v", family.GetName(), labels)
-			}
-			values[name+"}"] = metric.GetGauge().GetValue() + metric.GetCounter().GetValue()
-		}
-	}
-	return values
 }
