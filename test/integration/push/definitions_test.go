@@ -4,24 +4,24 @@
 package push
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/config"
+	"github.com/capstan-io/capstan/internal/testing/build"
+	"github.com/capstan-io/capstan/internal/testing/cluster"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // TestAClusterThatJoinsWithoutDefinitions joins as other clients of the API do: they
@@ -35,12 +35,9 @@ func TestAClusterThatJoinsWithoutDefinitions(t *testing.T) {
 		"may not create it (403)", "let it create customresourcedefinitions", `"capstan join"`)
 
 	// It leaves although its works have finalizers, of which no agent will ever take care.
-	must(t, w.hub.client.Create(t.Context(), &workv1.ManifestWork{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "member1", Name: "never", Finalizers: []string{workv1.FinalizerManifestWorkCleanup}},
-		Spec: workv1.ManifestWorkSpec{Workload: workv1.ManifestsTemplate{
-			Manifests: []workv1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"never"}}`)}}},
-		}},
-	}))
+	never := build.ManifestWork("member1", "never", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"never"}}`)
+	never.Finalizers = []string{workv1.FinalizerManifestWorkCleanup}
+	cluster.CreateObjects(t, w.hub.client, never)
 	w.leaves(t, "member1")
 
 	// With the right to do so the agent creates them, and delivers.
@@ -49,10 +46,10 @@ func TestAClusterThatJoinsWithoutDefinitions(t *testing.T) {
 	w.bind(t, "joined", "cluster-admin")
 	w.connection(t, "member1", metav1.ConditionTrue, fleetv1alpha1.ClusterConnectionReasonConnected)
 	definitions, err := config.SpokeCRDs()
-	must(t, err)
+	expect.NoError(t, err)
 	for _, definition := range definitions {
 		live := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}}
-		must(t, w.member.client.Get(t.Context(), client.ObjectKey{Name: definition.Name}, live))
+		expect.NoError(t, w.member.client.Get(t.Context(), client.ObjectKey{Name: definition.Name}, live))
 		if _, labelled := live.Labels[fleetv1alpha1.LabelPushCluster]; !labelled {
 			t.Errorf("definition %s has labels %v: \"capstan unjoin\" would not find it", live.Name, live.Labels)
 		}
@@ -68,37 +65,30 @@ func TestAClusterThatJoinsWithoutDefinitions(t *testing.T) {
 // returns a token of it.
 func (w *world) account(t *testing.T, name string, rules ...rbacv1.PolicyRule) (token string) {
 	t.Helper()
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name}}
-	must(t, w.member.client.Create(t.Context(), account))
-	must(t, w.member.client.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}))
+	token = cluster.CreateAccount(t, w.member.client, metav1.NamespaceDefault, name)
+	cluster.CreateObjects(t, w.member.client, build.ClusterRole(name, rules...))
 	w.bind(t, name, name)
-	request := &authenticationv1.TokenRequest{}
-	must(t, w.member.client.SubResource("token").Create(t.Context(), account, request))
-	return request.Status.Token
+	return token
 }
 
 // bind gives a ServiceAccount of the member a ClusterRole.
 func (w *world) bind(t *testing.T, account, role string) {
 	t.Helper()
-	must(t, w.member.client.Create(t.Context(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: account + ":" + role},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceDefault, Name: account}},
-	}))
+	cluster.CreateObjects(t, w.member.client, build.ClusterRoleBinding(account+":"+role, role, build.AccountSubject(metav1.NamespaceDefault, account)))
 }
 
 // register writes what a client of the API writes for a Push cluster.
 func (w *world) register(t *testing.T, name, token string) {
 	t.Helper()
-	must(t, w.hub.client.Create(t.Context(), &fleetv1alpha1.ClusterConnection{
+	expect.NoError(t, w.hub.client.Create(t.Context(), &fleetv1alpha1.ClusterConnection{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec:       fleetv1alpha1.ClusterConnectionSpec{SyncMode: fleetv1alpha1.SyncModePush, APIEndpoint: w.member.config.Host},
 	}))
-	must(t, w.hub.client.Create(t.Context(), &clusterv1.ManagedCluster{
+	expect.NoError(t, w.hub.client.Create(t.Context(), &clusterv1.ManagedCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
 	}))
-	eventually(t, "the credential of "+name+" is written", func(ctx context.Context) string {
-		err := w.hub.client.Create(ctx, &corev1.Secret{
+	expect.NothingWrong(t, patience, "the credential of "+name+" is written", func() string {
+		err := w.hub.client.Create(t.Context(), &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: fleetv1alpha1.DefaultSecretName},
 			Data:       map[string][]byte{fleetv1alpha1.SecretKeyToken: []byte(token), fleetv1alpha1.SecretKeyCABundle: w.member.config.CAData},
 		})
@@ -112,9 +102,9 @@ func (w *world) register(t *testing.T, name, token string) {
 // connection waits until a cluster is connected or says why not, with parts of the message.
 func (w *world) connection(t *testing.T, name string, status metav1.ConditionStatus, reason string, parts ...string) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("Connected of %s is %s for reason %s", name, status, reason), func(ctx context.Context) string {
+	expect.NothingWrong(t, patience, fmt.Sprintf("Connected of %s is %s for reason %s", name, status, reason), func() string {
 		found := &fleetv1alpha1.ClusterConnection{}
-		if err := w.hub.client.Get(ctx, client.ObjectKey{Name: name}, found); err != nil {
+		if err := w.hub.client.Get(t.Context(), client.ObjectKey{Name: name}, found); err != nil {
 			return err.Error()
 		}
 		said := meta.FindStatusCondition(found.Status.Conditions, fleetv1alpha1.ClusterConnectionConditionConnected)
@@ -133,11 +123,11 @@ func (w *world) connection(t *testing.T, name string, status metav1.ConditionSta
 // leaves deletes a cluster, and waits until it is gone.
 func (w *world) leaves(t *testing.T, name string) {
 	t.Helper()
-	cluster, connection := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}, &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	must(t, w.hub.client.Delete(t.Context(), cluster))
-	eventually(t, "cluster "+name+" is gone", func(ctx context.Context) string {
-		for _, object := range []client.Object{cluster, connection} {
-			if err := w.hub.client.Get(ctx, client.ObjectKeyFromObject(object), object); !apierrors.IsNotFound(err) {
+	mc, connection := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}, &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	expect.NoError(t, w.hub.client.Delete(t.Context(), mc))
+	expect.NothingWrong(t, patience, "cluster "+name+" is gone", func() string {
+		for _, object := range []client.Object{mc, connection} {
+			if err := w.hub.client.Get(t.Context(), client.ObjectKeyFromObject(object), object); !apierrors.IsNotFound(err) {
 				return fmt.Sprintf("there is %T %+v: %v", object, object, err)
 			}
 		}

@@ -22,6 +22,9 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/cli"
 	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/internal/testing/build"
+	"github.com/capstan-io/capstan/internal/testing/cluster"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // TestAClusterJoinsAndLeaves goes through the life of a Push cluster, with the
@@ -35,7 +38,7 @@ func TestAClusterJoinsAndLeaves(t *testing.T) {
 
 	w.want(t, exit.OK, joined, "a loopback address", w.join("member1", "--cluster-region", "eu", "--cluster-zones", "a,b")...)
 	connection := &fleetv1alpha1.ClusterConnection{}
-	must(t, w.hub.client.Get(t.Context(), client.ObjectKey{Name: "member1"}, connection))
+	expect.NoError(t, w.hub.client.Get(t.Context(), client.ObjectKey{Name: "member1"}, connection))
 	if connection.Spec.Region != "eu" || len(connection.Spec.Zones) != 2 {
 		t.Errorf("where the cluster is was not written: %+v", connection.Spec)
 	}
@@ -69,9 +72,6 @@ func TestAClusterJoinsAndLeaves(t *testing.T) {
 		t.Errorf("the binding of the role that was chosen is still there: %v", err)
 	}
 	w.want(t, exit.Failed, "", `there is no cluster "member1"`, leave...)
-
-	t.Run("a cluster that has an agent of its own becomes a Push cluster", w.testSwitch)
-	t.Run("a join that was interrupted is finished by another, and cleaned by unjoin", w.testInterruption)
 }
 
 // nothing fails the test if there is anything of the cluster on either side.
@@ -90,30 +90,35 @@ func (w *world) nothing(t *testing.T, name string) {
 	}
 	ours := client.MatchingLabels{fleetv1alpha1.LabelPushCluster: name}
 	for _, list := range []client.ObjectList{&rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{}, &corev1.ServiceAccountList{}} {
-		must(t, w.member.client.List(t.Context(), list, ours))
+		expect.NoError(t, w.member.client.List(t.Context(), list, ours))
 		if count := meta.LenList(list); count > 0 {
 			t.Errorf("there are %d objects of %q in a %T of the member", count, name, list)
 		}
 	}
 }
 
-// testSwitch joins a cluster of which an agent of its own told who it is.
-func (w *world) testSwitch(t *testing.T) {
+// TestAClusterThatHasAnAgentBecomesAPushCluster joins a cluster of which an agent of its own told
+// who it is.
+func TestAClusterThatHasAnAgentBecomesAPushCluster(t *testing.T) {
+	w := worlds.TakeFixture(t)
 	system := &corev1.Namespace{}
-	must(t, w.member.client.Get(t.Context(), client.ObjectKey{Name: metav1.NamespaceSystem}, system))
-	cluster := &clusterv1.ManagedCluster{
+	expect.NoError(t, w.member.client.Get(t.Context(), client.ObjectKey{Name: metav1.NamespaceSystem}, system))
+	mc := &clusterv1.ManagedCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: "member2", Annotations: map[string]string{"agent.open-cluster-management.io/cluster-uid": string(system.UID)}},
 		Spec:       clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
 	}
-	must(t, w.hub.client.Create(t.Context(), cluster))
-	before := cluster.DeepCopy()
-	meta.SetStatusCondition(&cluster.Status.Conditions, metav1.Condition{
+	expect.NoError(t, w.hub.client.Create(t.Context(), mc))
+	before := mc.DeepCopy()
+	meta.SetStatusCondition(&mc.Status.Conditions, metav1.Condition{
 		Type: clusterv1.ManagedClusterConditionJoined, Status: metav1.ConditionTrue, Reason: "ManagedClusterJoined",
 	})
-	must(t, w.hub.client.Status().Patch(t.Context(), cluster, client.MergeFrom(before)))
+	expect.NoError(t, w.hub.client.Status().Patch(t.Context(), mc, client.MergeFrom(before)))
 
-	// That of the first join is being deleted, which takes a controller that this
-	// member does not have.
+	// The namespace is being deleted, as after an earlier join, which takes a controller that
+	// this member does not have.
+	earlier := build.Namespace(fleetv1alpha1.DefaultMemberNamespace)
+	cluster.CreateObjects(t, w.member.client, earlier)
+	expect.NoError(t, w.member.client.Delete(t.Context(), earlier))
 	w.want(t, exit.TimedOut, "", `the namespace "capstan-cluster" of the member is still being deleted`, w.join("member2", "--timeout", "1s")...)
 	join := w.join("member2", "--cluster-namespace", "switched")
 	w.want(t, exit.Failed, "", `cluster "member2" has an agent of its own (Pull)`, "unjoin", "member2")
@@ -137,7 +142,9 @@ func (s *stopper) Write(text []byte) (int, error) {
 	return s.Buffer.Write(text)
 }
 
-func (w *world) testInterruption(t *testing.T) {
+// TestAJoinThatWasInterruptedIsFinished by another, and cleaned by unjoin.
+func TestAJoinThatWasInterruptedIsFinished(t *testing.T) {
+	w := worlds.TakeFixture(t)
 	join := w.join("member3", "--cluster-namespace", "second")
 	for _, at := range []string{"• Giving the hub access", "✓ Giving the hub access", "• Accepting the cluster", "• Waiting for the hub to connect"} {
 		ctx, cancel := context.WithCancel(t.Context())

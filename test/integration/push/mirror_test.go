@@ -4,7 +4,6 @@
 package push
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -17,6 +16,7 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/cli/exit"
 	"github.com/capstan-io/capstan/internal/hub/registration"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // writersMax is how many write conditions of a ClusterConnection: the push agent
@@ -34,7 +34,7 @@ func TestConditionsAreAboutWhatIsMirrored(t *testing.T) {
 
 	for _, zone := range []string{"a", "b"} {
 		patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"labels":{"zone":%q}}}`, zone))
-		must(t, w.hub.client.Patch(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "member1"}}, patch))
+		expect.NoError(t, w.hub.client.Patch(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "member1"}}, patch))
 		w.current(t, map[string]string{"zone": zone})
 	}
 	for generation, writes := range w.writes(t, before) {
@@ -51,8 +51,8 @@ func TestConditionsAreAboutWhatIsMirrored(t *testing.T) {
 func (w *world) current(t *testing.T, labels map[string]string) *fleetv1alpha1.ClusterConnection {
 	t.Helper()
 	connection := &fleetv1alpha1.ClusterConnection{}
-	eventually(t, fmt.Sprintf("all conditions are about the ClusterConnection with labels %v", labels), func(ctx context.Context) string {
-		must(t, w.hub.client.Get(ctx, client.ObjectKey{Name: "member1"}, connection))
+	expect.NothingWrong(t, patience, fmt.Sprintf("all conditions are about the ClusterConnection with labels %v", labels), func() string {
+		expect.NoError(t, w.hub.client.Get(t.Context(), client.ObjectKey{Name: "member1"}, connection))
 		for key, value := range labels {
 			if connection.Labels[key] != value {
 				return fmt.Sprintf("its labels are %v", connection.Labels)
@@ -73,12 +73,12 @@ func (w *world) current(t *testing.T, labels map[string]string) *fleetv1alpha1.C
 func (w *world) writes(t *testing.T, since *fleetv1alpha1.ClusterConnection) map[int64]int {
 	t.Helper()
 	last := &fleetv1alpha1.ClusterConnection{}
-	must(t, w.hub.client.Get(t.Context(), client.ObjectKeyFromObject(since), last))
+	expect.NoError(t, w.hub.client.Get(t.Context(), client.ObjectKeyFromObject(since), last))
 	reader, err := client.NewWithWatch(w.hub.config, client.Options{Scheme: w.hub.client.Scheme()})
-	must(t, err)
+	expect.NoError(t, err)
 	from := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: since.ResourceVersion}}
 	events, err := reader.Watch(t.Context(), &fleetv1alpha1.ClusterConnectionList{}, from)
-	must(t, err)
+	expect.NoError(t, err)
 	defer events.Stop()
 	writes, generation := map[int64]int{}, since.Generation
 	for event := range events.ResultChan() {

@@ -4,7 +4,6 @@
 package push
 
 import (
-	"context"
 	"fmt"
 	"testing"
 
@@ -13,11 +12,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/internal/testing/build"
+	"github.com/capstan-io/capstan/internal/testing/cluster"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // TestAPushClusterWithFewerRights takes the broad rights from the account of the
@@ -27,17 +28,17 @@ func TestAPushClusterWithFewerRights(t *testing.T) {
 	w := newWorld(t)
 	w.want(t, exit.OK, "cluster(member1) is joined successfully\n", "", w.join("member1")...)
 	for _, suffix := range []string{"execution", "aggregate", "admin"} {
-		must(t, w.member.client.Delete(t.Context(), &rbacv1.ClusterRoleBinding{
+		expect.NoError(t, w.member.client.Delete(t.Context(), &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: "capstan:capstan-cluster:member1:" + suffix},
 		}))
 	}
-	must(t, w.member.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a"}}))
-	must(t, w.member.client.Create(t.Context(), &rbacv1.RoleBinding{
+	expect.NoError(t, w.member.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a"}}))
+	expect.NoError(t, w.member.client.Create(t.Context(), &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "capstan"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "team-a-works"},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "capstan-cluster", Name: "capstan-member1"}},
 	}))
-	must(t, w.member.client.Create(t.Context(), &rbacv1.ClusterRole{
+	expect.NoError(t, w.member.client.Create(t.Context(), &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: "team-a-works"},
 		Rules: []rbacv1.PolicyRule{{
 			APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch", "create", "update", "patch", "delete"},
@@ -53,9 +54,9 @@ func TestAPushClusterWithFewerRights(t *testing.T) {
 
 	for _, name := range []string{"inside", "outside", "secret"} {
 		work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "member1", Name: name}}
-		must(t, w.hub.client.Delete(t.Context(), work))
-		eventually(t, "work "+name+" is gone", func(ctx context.Context) string {
-			if err := w.hub.client.Get(ctx, client.ObjectKeyFromObject(work), work); !apierrors.IsNotFound(err) {
+		expect.NoError(t, w.hub.client.Delete(t.Context(), work))
+		expect.NothingWrong(t, patience, "work "+name+" is gone", func() string {
+			if err := w.hub.client.Get(t.Context(), client.ObjectKeyFromObject(work), work); !apierrors.IsNotFound(err) {
 				return fmt.Sprint(err)
 			}
 			return ""
@@ -71,20 +72,15 @@ func TestAPushClusterWithFewerRights(t *testing.T) {
 func (w *world) work(t *testing.T, name, kind, namespace string) {
 	t.Helper()
 	manifest := fmt.Sprintf(`{"apiVersion":"v1","kind":%q,"metadata":{"namespace":%q,"name":%q}}`, kind, namespace, name)
-	must(t, w.hub.client.Create(t.Context(), &workv1.ManifestWork{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "member1", Name: name},
-		Spec: workv1.ManifestWorkSpec{Workload: workv1.ManifestsTemplate{
-			Manifests: []workv1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(manifest)}}},
-		}},
-	}))
+	cluster.CreateObjects(t, w.hub.client, build.ManifestWork("member1", name, manifest))
 }
 
 // applied waits until the work says whether it is applied.
 func (w *world) applied(t *testing.T, name string, want metav1.ConditionStatus) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("work %s says Applied=%s", name, want), func(ctx context.Context) string {
+	expect.NothingWrong(t, patience, fmt.Sprintf("work %s says Applied=%s", name, want), func() string {
 		work := &workv1.ManifestWork{}
-		must(t, w.hub.client.Get(ctx, client.ObjectKey{Namespace: "member1", Name: name}, work))
+		expect.NoError(t, w.hub.client.Get(t.Context(), client.ObjectKey{Namespace: "member1", Name: name}, work))
 		condition := meta.FindStatusCondition(work.Status.Conditions, workv1.ManifestWorkConditionApplied)
 		if condition == nil || condition.Status != want {
 			return fmt.Sprintf("it says %+v", condition)
