@@ -4,10 +4,14 @@
 package build
 
 import (
+	"testing"
+
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 )
@@ -24,6 +28,20 @@ func Namespace(name string, labels ...string) *corev1.Namespace {
 // Secret makes a Secret with data.
 func Secret(namespace, name string, data map[string][]byte) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: data}
+}
+
+// ParseObject returns the object that a text in YAML is. Its numbers are as clients decode them.
+func ParseObject(t testing.TB, text string) *unstructured.Unstructured {
+	t.Helper()
+	content, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatalf("%v in:\n%s", err, text)
+	}
+	object := &unstructured.Unstructured{}
+	if err := object.UnmarshalJSON(content); err != nil {
+		t.Fatalf("%v in:\n%s", err, text)
+	}
+	return object
 }
 
 // Definition makes a definition of a kind of the whole cluster, served and stored as v1, any

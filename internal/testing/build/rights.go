@@ -50,6 +50,13 @@ func RoleBinding(namespace, name, role string, subjects ...rbacv1.Subject) *rbac
 	}
 }
 
+// ClusterRoleBindingIn gives a ClusterRole to subjects, in a namespace.
+func ClusterRoleBindingIn(namespace, name, role string, subjects ...rbacv1.Subject) *rbacv1.RoleBinding {
+	binding := RoleBinding(namespace, name, role, subjects...)
+	binding.RoleRef.Kind = "ClusterRole"
+	return binding
+}
+
 // AccessRule is one for resources of a group.
 func AccessRule(group, resource string, verbs ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}

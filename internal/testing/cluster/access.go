@@ -4,6 +4,7 @@
 package cluster
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -12,13 +13,18 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/yaml"
 
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/kube/deepcopy"
 	"github.com/capstan-io/capstan/internal/testing/build"
 	"github.com/capstan-io/capstan/internal/testing/env"
@@ -80,6 +86,30 @@ func ObjectExists(t testing.TB, c client.Client, object client.Object, namespace
 	return err == nil
 }
 
+// ReadRole reads the ClusterRole that is the first document of a file.
+func ReadRole(t testing.TB, file string) *rbacv1.ClusterRole {
+	t.Helper()
+	content, err := os.ReadFile(file) //nolint:gosec // the test names it
+	expect.NoError(t, err)
+	role := &rbacv1.ClusterRole{}
+	if err := yaml.UnmarshalStrict([]byte(strings.Split(string(content), "\n---")[0]), role); err != nil {
+		t.Fatalf("reading %s: %v", file, err)
+	}
+	return role
+}
+
+// HasPodMonitors expects each of the PodMonitors to be there, or not to be.
+func HasPodMonitors(t testing.TB, c client.Client, want map[client.ObjectKey]bool) {
+	t.Helper()
+	for key, there := range want {
+		monitor := &unstructured.Unstructured{}
+		monitor.SetGroupVersionKind(schema.GroupVersionKind{Group: "monitoring.coreos.com", Version: "v1", Kind: "PodMonitor"})
+		if got := ObjectExists(t, c, monitor, key.Namespace, key.Name) && monitor.GetDeletionTimestamp().IsZero(); got != there {
+			t.Errorf("PodMonitor %s is there: %t, want %t", key, got, there)
+		}
+	}
+}
+
 // GrantUser lets a user do in the whole cluster what the rules say, and waits until the API
 // server knows of the first of them.
 func GrantUser(t testing.TB, admin client.Client, config *rest.Config, user string, rules ...rbacv1.PolicyRule) {
@@ -96,6 +126,33 @@ func CreateAccount(t testing.TB, c client.Client, namespace, name string) string
 	request := &authenticationv1.TokenRequest{}
 	expect.NoError(t, c.SubResource("token").Create(t.Context(), account, request))
 	return request.Status.Token
+}
+
+// UserKubeconfig returns a kubeconfig of an API server for a user with a certificate, after changes.
+func UserKubeconfig(
+	t testing.TB, server *envtest.Environment, user string, changes ...func(*clientcmdapi.Cluster, *clientcmdapi.AuthInfo),
+) []byte {
+	t.Helper()
+	added, err := server.AddUser(envtest.User{Name: user}, server.Config)
+	expect.NoError(t, err)
+	return WriteKubeconfig(t, added.Config(), changes...)
+}
+
+// TokenAccess returns how a component works on another cluster, and its token, given the Secret that the operator
+// keeps for it. It expects that its kubeconfig names a file of the pod for the token, and has no other credential.
+func TokenAccess(t testing.TB, secret *corev1.Secret, tokenFile string) (*rest.Config, string) {
+	t.Helper()
+	kubeconfig, err := clientcmd.Load(secret.Data[operatorv1.KubeConfigKey])
+	expect.NoError(t, err)
+	user := kubeconfig.AuthInfos[kubeconfig.Contexts[kubeconfig.CurrentContext].AuthInfo]
+	if user.TokenFile != tokenFile || user.Token != "" || len(user.ClientKeyData) > 0 {
+		t.Errorf("%s logs in with something else than the file of its token: %+v", secret.Name, user)
+	}
+	user.TokenFile = ""
+	user.Token = string(secret.Data[operatorv1.TokenKey])
+	config, err := clientcmd.NewDefaultClientConfig(*kubeconfig, nil).ClientConfig()
+	expect.NoError(t, err)
+	return config, user.Token
 }
 
 // WriteKubeconfig returns the kubeconfig of who has a configuration, after changes.

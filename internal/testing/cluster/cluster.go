@@ -7,10 +7,16 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -30,6 +36,39 @@ func EndNamespace(t testing.TB, c client.Client, name string) {
 	if err := c.SubResource("finalize").Update(t.Context(), namespace); client.IgnoreNotFound(err) != nil {
 		t.Errorf("ending the namespace: %v", err)
 	}
+}
+
+// EndNamespaces does what Kubernetes does with all namespaces that are deleted: what is in them goes, and
+// then they do themselves. Of their contents it knows what operators install, as far as the client does.
+func EndNamespaces(ctx context.Context, c client.Client) error {
+	namespaces := &corev1.NamespaceList{}
+	if err := c.List(ctx, namespaces); err != nil {
+		return fmt.Errorf("listing namespaces: %w", err)
+	}
+	for i := range namespaces.Items {
+		namespace := &namespaces.Items[i]
+		if namespace.DeletionTimestamp.IsZero() {
+			continue
+		}
+		for _, kind := range []schema.GroupVersionKind{
+			appsv1.SchemeGroupVersion.WithKind("Deployment"), corev1.SchemeGroupVersion.WithKind("Pod"),
+			corev1.SchemeGroupVersion.WithKind("Secret"), corev1.SchemeGroupVersion.WithKind("ConfigMap"),
+			corev1.SchemeGroupVersion.WithKind("ServiceAccount"), rbacv1.SchemeGroupVersion.WithKind("Role"),
+			rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"),
+		} {
+			object := &metav1.PartialObjectMetadata{}
+			object.SetGroupVersionKind(kind)
+			err := c.DeleteAllOf(ctx, object, client.InNamespace(namespace.Name), client.GracePeriodSeconds(0))
+			if err != nil && !meta.IsNoMatchError(err) {
+				return fmt.Errorf("emptying namespace %q of each %s: %w", namespace.Name, kind.Kind, err)
+			}
+		}
+		namespace.Spec.Finalizers = nil
+		if err := c.SubResource("finalize").Update(ctx, namespace); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("ending namespace %q: %w", namespace.Name, err)
+		}
+	}
+	return nil
 }
 
 // RollOutDeployment does what the controller manager does for a Deployment: its status says that all pods are

@@ -36,6 +36,11 @@ func UserReview(name string) authorizationv1.SubjectAccessReviewSpec {
 	return authorizationv1.SubjectAccessReviewSpec{User: name}
 }
 
+// SelfReview is the review of what a client itself may do.
+func SelfReview() authorizationv1.SubjectAccessReviewSpec {
+	return authorizationv1.SubjectAccessReviewSpec{}
+}
+
 // WaitAllowed waits until the API server allows what the first part of the rule
 // says in the namespace, or with want false, until it does not any more. It
 // learns of roles and bindings some time after they are written, so a test that
@@ -43,6 +48,29 @@ func UserReview(name string) authorizationv1.SubjectAccessReviewSpec {
 func WaitAllowed(
 	ctx context.Context, t testing.TB, config *rest.Config, who authorizationv1.SubjectAccessReviewSpec, namespace string, rule rbacv1.PolicyRule, want bool,
 ) {
+	t.Helper()
+	allowed := reviewRule(t, config, who, namespace, rule)
+	err := wait.PollUntilContextTimeout(ctx, rightsPause, rightsPatience, true, func(ctx context.Context) (bool, error) {
+		got, err := allowed(ctx)
+		return got == want, err
+	})
+	if err != nil {
+		t.Errorf("waiting until %q may do what %v says (%t): %v", who.User, rule, want, err)
+	}
+}
+
+// NeverAllowed expects that the API server does not allow what the first part of the rule says, at once.
+func NeverAllowed(t testing.TB, config *rest.Config, who authorizationv1.SubjectAccessReviewSpec, namespace string, rule rbacv1.PolicyRule) {
+	t.Helper()
+	if allowed, err := reviewRule(t, config, who, namespace, rule)(t.Context()); err != nil || allowed {
+		t.Errorf("%q may do what %v says in namespace %q: %t, %v; want that it may not", who.User, rule, namespace, allowed, err)
+	}
+}
+
+// reviewRule returns what asks the API server about the first part of a rule.
+func reviewRule(
+	t testing.TB, config *rest.Config, who authorizationv1.SubjectAccessReviewSpec, namespace string, rule rbacv1.PolicyRule,
+) func(context.Context) (bool, error) {
 	t.Helper()
 	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -59,15 +87,16 @@ func WaitAllowed(
 			who.ResourceAttributes.Name = rule.ResourceNames[0]
 		}
 	}
-	err = wait.PollUntilContextTimeout(ctx, rightsPause, rightsPatience, true, func(ctx context.Context) (bool, error) {
-		review, err := clients.AuthorizationV1().SubjectAccessReviews().Create(ctx,
-			&authorizationv1.SubjectAccessReview{Spec: who}, metav1.CreateOptions{})
-		if err != nil {
-			return false, err
+	if who.User == "" && len(who.Groups) == 0 {
+		return func(ctx context.Context) (bool, error) {
+			review, err := clients.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+				Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: who.ResourceAttributes, NonResourceAttributes: who.NonResourceAttributes},
+			}, metav1.CreateOptions{})
+			return err == nil && review.Status.Allowed, err
 		}
-		return review.Status.Allowed == want, nil
-	})
-	if err != nil {
-		t.Errorf("waiting until %q may do what %v says (%t): %v", who.User, rule, want, err)
+	}
+	return func(ctx context.Context) (bool, error) {
+		review, err := clients.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: who}, metav1.CreateOptions{})
+		return err == nil && review.Status.Allowed, err
 	}
 }

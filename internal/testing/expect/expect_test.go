@@ -65,6 +65,16 @@ func TestWhatNeverComesToPassIsTold(t *testing.T) {
 		t.Errorf("of a condition with another message and generation the test says %q", w.said)
 	}
 	w.said = nil
+	kept := map[string]any{"a": "b", "more": true, "list": []any{map[string]any{"c": int64(1)}}}
+	expect.TreeKept(w, "a tree", map[string]any{"a": "b", "list": []any{map[string]any{"c": int64(1)}}}, kept)
+	if len(w.said) > 0 {
+		t.Errorf("a tree that has more is complained of: %q", w.said)
+	}
+	expect.TreeKept(w, "a tree", map[string]any{"a": map[string]any{}, "d": nil, "list": []any{map[string]any{"c": int64(2)}}, "more": []any{}}, kept)
+	if got := strings.Join(w.said, ";"); got != "a tree: .a is b, and was map[];a tree: .d is lost;a tree: .list[0].c is 1, and was 2;a tree: .more is true, and was []" {
+		t.Errorf("of a tree that has lost something the test says %s", got)
+	}
+	w.said = nil
 	expect.TextHas(w, "a text", "a", "no such", "text")
 	if got := strings.Join(w.said, ";"); got != `"a text" does not contain "no such"` {
 		t.Errorf("the test says %s", got)
