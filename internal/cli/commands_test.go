@@ -23,12 +23,14 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	"github.com/capstan-io/capstan/internal/cli"
 	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 	"github.com/capstan-io/capstan/internal/testing/playedhub"
 )
 
-// testTokenKubeconfig uses the kubeconfig
+// TestTheKubeconfigOfATokenIsThatOfSomebodyWhoMayAskToJoin uses the kubeconfig
 // that the command prints, against the API server that it is for.
-func testTokenKubeconfig(t *testing.T, w *playedhub.PlayedHub) {
+func TestTheKubeconfigOfATokenIsThatOfSomebodyWhoMayAskToJoin(t *testing.T) {
+	w := takeHub(t)
 	var printed, said bytes.Buffer
 	if code := callInto(t, &printed, &said, "token", "create", "--print-kubeconfig"); code != exit.OK {
 		t.Fatalf("exit code %d: %s", code, said.String())
@@ -41,15 +43,20 @@ func testTokenKubeconfig(t *testing.T, w *playedhub.PlayedHub) {
 		t.Fatalf("the administrator's own credentials are in what is given to members:\n%s", out)
 	}
 	config, err := clientcmd.RESTConfigFromKubeConfig([]byte(out))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	holder, err := client.New(config, client.Options{Scheme: w.Scheme})
-	if err != nil {
-		t.Fatal(err)
+	expect.NoError(t, err)
+	// OCM's tool prints the newest bootstrap token with the label of its hub.
+	secrets := &corev1.SecretList{}
+	expect.NoError(t, w.Client.List(t.Context(), secrets, client.InNamespace("kube-system"), client.MatchingLabels{"app": "cluster-manager"}))
+	token, newest := "", time.Time{}
+	for _, secret := range secrets.Items {
+		if made := secret.CreationTimestamp.Time; strings.HasPrefix(secret.Name, "bootstrap-token-") && made.After(newest) {
+			token, newest = string(secret.Data["token-id"])+"."+string(secret.Data["token-secret"]), made
+		}
 	}
-	if got := tokenForClusteradm(t, w); got != config.BearerToken {
-		t.Errorf("\"clusteradm get token --use-bootstrap-token\" would print %q, not the token that was made", got)
+	if token != config.BearerToken {
+		t.Errorf("\"clusteradm get token --use-bootstrap-token\" would print %q, not the token that was made", token)
 	}
 	review := &authenticationv1.SelfSubjectReview{}
 	// The API server finds tokens by a cache of its own, which a moment later has it.
@@ -71,24 +78,6 @@ func testTokenKubeconfig(t *testing.T, w *playedhub.PlayedHub) {
 	}
 }
 
-// tokenForClusteradm returns the bootstrap token that OCM's tool prints: the
-// newest with the label of its hub.
-func tokenForClusteradm(t *testing.T, w *playedhub.PlayedHub) string {
-	t.Helper()
-	secrets := &corev1.SecretList{}
-	if err := w.Client.List(t.Context(), secrets, client.InNamespace("kube-system"), client.MatchingLabels{"app": "cluster-manager"}); err != nil {
-		t.Fatal(err)
-	}
-	token, newest := "", time.Time{}
-	for i := range secrets.Items {
-		secret := &secrets.Items[i]
-		if made := secret.CreationTimestamp.Time; strings.HasPrefix(secret.Name, "bootstrap-token-") && made.After(newest) {
-			token, newest = string(secret.Data["token-id"])+"."+string(secret.Data["token-secret"]), made
-		}
-	}
-	return token
-}
-
 // stopper is an output that stops the command at the first thing that is said.
 type stopper struct {
 	bytes.Buffer
@@ -100,7 +89,8 @@ func (s *stopper) Write(text []byte) (int, error) {
 	return s.Buffer.Write(text)
 }
 
-func testInterruption(t *testing.T, w *playedhub.PlayedHub) {
+func TestAWaitThatIsInterruptedSaysSo(t *testing.T) {
+	takeHub(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	out := &stopper{stop: cancel}
@@ -135,7 +125,8 @@ func (s *screen) String() string {
 	return s.text.String()
 }
 
-func testWatch(t *testing.T, w *playedhub.PlayedHub) {
+func TestAWatchShowsWhatChangesUntilItIsInterrupted(t *testing.T) {
+	w := takeHub(t)
 	w.LoadFile(t, "fleet.yaml")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -11,11 +11,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
-	"github.com/capstan-io/capstan/internal/testing/playedhub"
 )
 
-// testEscapes lets a cluster say of itself what moves the cursor of a terminal.
-func testEscapes(t *testing.T, w *playedhub.PlayedHub) {
+// TestWhatClustersSayMovesNoCursor lets a cluster say of itself what moves the cursor of a terminal.
+func TestWhatClustersSayMovesNoCursor(t *testing.T) {
+	w := takeHub(t)
 	const up = "fine\x1b[1A\u009b1A\u202e"
 	liar := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "liar"}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}}
 	if err := w.Client.Create(t.Context(), liar); err != nil {

@@ -8,9 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,15 +15,19 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/internal/testing/build"
 	"github.com/capstan-io/capstan/internal/testing/clinic"
-	"github.com/capstan-io/capstan/internal/testing/env"
-	"github.com/capstan-io/capstan/internal/testing/playedhub"
+	"github.com/capstan-io/capstan/internal/testing/cluster"
 )
 
-// testJoinMistakes joins with what keeps a join from working: each is told with
-// the next step before anything is made on the hub.
-func testJoinMistakes(t *testing.T, w *playedhub.PlayedHub) {
-	addViewer(t, w, "viewer")
+// TestWhatKeepsAClusterFromJoiningIsToldBeforeAnythingIsMade joins with what keeps a join from working: each is
+// told with the next step before anything is made on the hub.
+func TestWhatKeepsAClusterFromJoiningIsToldBeforeAnythingIsMade(t *testing.T) {
+	w := takeHub(t)
+	// The viewer may read what a join looks at first, on either side.
+	cluster.GrantUser(t, w.Client, w.AdminConfig, "viewer", build.AccessRule("", "namespaces", "get"),
+		build.AccessRule(clusterv1.GroupName, "managedclusters", "list"), build.AccessRule(fleetv1alpha1.GroupName, "clusterconnections", "list"),
+		build.AccessRule("authorization.k8s.io", "selfsubjectaccessreviews", "create"))
 	cases := map[string]struct {
 		reason string
 		change func(*clientcmdapi.Config)
@@ -109,34 +110,10 @@ func testJoinMistakes(t *testing.T, w *playedhub.PlayedHub) {
 	}
 }
 
-// testJoinOfANoName: what no cluster can be called is said before anybody is asked.
-func testJoinOfANoName(t *testing.T, w *playedhub.PlayedHub) {
-	code, out := call(t, "join", "Member_3", "--cluster-kubeconfig", w.Kubeconfig)
+// TestANameThatNoClusterCanHaveIsRefusedAtOnce is about what is said before anybody is asked.
+func TestANameThatNoClusterCanHaveIsRefusedAtOnce(t *testing.T) {
+	code, out := call(t, "join", "Member_3", "--cluster-kubeconfig", takeHub(t).Kubeconfig)
 	if code != exit.Usage || !strings.Contains(out, `"Member_3" cannot be the name of a cluster`) {
 		t.Errorf("exit code %d, want %d: %s", code, exit.Usage, out)
 	}
-}
-
-// addViewer lets a user read what a join looks at first, on either side.
-func addViewer(t *testing.T, w *playedhub.PlayedHub, user string) {
-	t.Helper()
-	rules := []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get"}},
-		{APIGroups: []string{clusterv1.GroupName}, Resources: []string{"managedclusters"}, Verbs: []string{"list"}},
-		{APIGroups: []string{fleetv1alpha1.GroupName}, Resources: []string{"clusterconnections"}, Verbs: []string{"list"}},
-		{APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"selfsubjectaccessreviews"}, Verbs: []string{"create"}},
-	}
-	meta := metav1.ObjectMeta{Name: user}
-	for _, object := range []client.Object{
-		&rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules},
-		&rbacv1.ClusterRoleBinding{
-			ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
-			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
-		},
-	} {
-		if err := w.Client.Create(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
-	}
-	env.WaitAllowed(t.Context(), t, w.AdminConfig, authorizationv1.SubjectAccessReviewSpec{User: user}, "", rules[0], true)
 }

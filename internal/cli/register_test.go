@@ -16,13 +16,13 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
@@ -30,7 +30,12 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/cli/exit"
 	"github.com/capstan-io/capstan/internal/cli/install"
+	"github.com/capstan-io/capstan/internal/testing/background"
+	"github.com/capstan-io/capstan/internal/testing/build"
 	"github.com/capstan-io/capstan/internal/testing/clinic"
+	"github.com/capstan-io/capstan/internal/testing/cluster"
+	"github.com/capstan-io/capstan/internal/testing/env"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 	"github.com/capstan-io/capstan/internal/testing/playedhub"
 	"github.com/capstan-io/capstan/internal/testing/session"
 )
@@ -45,63 +50,56 @@ type registered struct {
 	uid        string
 }
 
-// testRegister lets a cluster register with a token, and leave.
-func testRegister(t *testing.T, w *playedhub.PlayedHub) {
-	environment, restConfig := session.StartMember(t, w.Servers)
-	m := &registered{PlayedHub: w, config: restConfig, kubeconfig: filepath.Join(t.TempDir(), "member")}
-	if err := os.WriteFile(m.kubeconfig, environment.KubeConfig, 0o600); err != nil {
-		t.Fatal(err)
-	}
+// startMember returns a member that is not registered, and the command by which it registers.
+func startMember(t *testing.T) (m *registered, command []string) {
+	t.Helper()
+	m = &registered{PlayedHub: takeHub(t), kubeconfig: filepath.Join(t.TempDir(), "member")}
+	var environment *envtest.Environment
+	environment, m.config = session.StartMember(t, servers)
+	expect.NoError(t, os.WriteFile(m.kubeconfig, environment.KubeConfig, 0o600))
 	var err error
-	if m.client, err = install.NewClient(restConfig); err != nil {
-		t.Fatal(err)
-	}
+	m.client, err = install.NewClient(m.config)
+	expect.NoError(t, err)
 	system := &corev1.Namespace{}
 	playedhub.Eventually(t, func() error { return m.client.Get(t.Context(), client.ObjectKey{Name: "kube-system"}, system) })
 	m.uid = string(system.UID)
-	letTokensAsk(t, w)
-
-	command := m.token(t)
-	m.isToldMistakes(t, command)
-	m.joinsAndLeaves(t, command)
+	// This is what bootstrap tokens may on a hub.
+	role := build.ClusterRole("bootstrap", build.AccessRule("certificates.k8s.io", "certificatesigningrequests", "create", "get", "list"),
+		build.AccessRule(clusterv1.GroupName, "managedclusters", "create", "get", "list"))
+	binding := build.ClusterRoleBinding(role.Name, role.Name, build.GroupSubject(clusterv1.GroupBootstrappers))
+	cluster.CreateObjects(t, m.Client, role, binding)
+	env.WhenDone(t, func(t testing.TB) {
+		if err := errors.Join(m.Client.Delete(t.Context(), binding), m.Client.Delete(t.Context(), role)); err != nil {
+			t.Error(err)
+		}
+	})
+	return m, m.token(t)
 }
 
-// letTokensAsk gives bootstrap tokens what they have on a hub.
-func letTokensAsk(t *testing.T, w *playedhub.PlayedHub) {
+// says calls capstan, expects an exit code and a part of what it says, and returns all of that.
+func says(t *testing.T, code int, part string, args ...string) string {
 	t.Helper()
-	const name = "bootstrap"
-	err := errors.Join(
-		w.Client.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"certificatesigningrequests"}, Verbs: []string{"create", "get", "list"}},
-			{APIGroups: []string{clusterv1.GroupName}, Resources: []string{"managedclusters"}, Verbs: []string{"create", "get", "list"}},
-		}}),
-		w.Client.Create(t.Context(), &rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: name},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: clusterv1.GroupBootstrappers}},
-		}),
-	)
-	if err != nil {
-		t.Fatal(err)
+	got, out := call(t, args...)
+	if got != code || !strings.Contains(out, part) {
+		t.Fatalf("%q: exit code %d, want %d with %q:\n%s", args, got, code, part, out)
 	}
+	return out
 }
 
 // token makes a token and returns the command that is printed, without capstan.
 func (m *registered) token(t *testing.T, args ...string) []string {
 	t.Helper()
 	t.Setenv("KUBECONFIG", m.Kubeconfig)
-	code, out := call(t, append([]string{"token", "create", "--print-register-command"}, args...)...)
-	_, command, found := strings.Cut(out, "capstan register ")
-	if code != exit.OK || !found {
-		t.Fatalf("exit code %d, want a command:\n%s", code, out)
-	}
+	out := says(t, exit.OK, "capstan register ", append([]string{"token", "create", "--print-register-command"}, args...)...)
+	_, command, _ := strings.Cut(out, "capstan register ")
 	command, _, _ = strings.Cut(command, "\n") // then come the limits of the token
 	words := append([]string{"register"}, strings.Fields(command)...)
 	// The API server finds tokens, and rights, by caches of its own: a dry run
 	// succeeds a moment later.
 	if len(args) == 0 {
+		t.Setenv("KUBECONFIG", m.kubeconfig)
 		playedhub.Eventually(t, func() error {
-			if code, out := m.at(t, slices.Concat(words, []string{"--cluster-name=probe", "--dry-run=client"})...); code != exit.OK {
+			if code, out := call(t, slices.Concat(words, []string{"--cluster-name=probe", "--dry-run=client"})...); code != exit.OK {
 				return fmt.Errorf("exit code %d: %s", code, out)
 			}
 			return nil
@@ -110,26 +108,16 @@ func (m *registered) token(t *testing.T, args ...string) []string {
 	return words
 }
 
-// at runs capstan where the kubeconfig is that of the member.
-func (m *registered) at(t *testing.T, args ...string) (code int, out string) {
-	t.Helper()
-	t.Setenv("KUBECONFIG", m.kubeconfig)
-	return call(t, args...)
-}
-
-// isToldMistakes calls register in ways that cannot work: nothing is changed then.
-func (m *registered) isToldMistakes(t *testing.T, command []string) {
+// TestRegisterTellsMistakesAndChangesNothing calls register in ways that cannot work.
+func TestRegisterTellsMistakesAndChangesNothing(t *testing.T) {
+	m, command := startMember(t)
 	taken := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{
 		Name: "taken", Annotations: map[string]string{clusterv1.AnnotationAgentPrefix + "/cluster-uid": "of-another-one"},
 	}}
 	known := taken.DeepCopy()
 	known.Name, known.Annotations[clusterv1.AnnotationAgentPrefix+"/cluster-uid"] = "known", m.uid
 	known.Spec.HubAcceptsClient = true // what others say to be counts for nothing
-	for _, cluster := range []*clusterv1.ManagedCluster{taken, known} {
-		if err := m.Client.Create(t.Context(), cluster); err != nil {
-			t.Fatal(err)
-		}
-	}
+	cluster.CreateObjects(t, m.Client, taken, known)
 	address, token, hash := command[1], command[3], command[5]
 	id, _, _ := strings.Cut(token, ".")
 	bound := m.token(t, "--cluster-name", "edge-*")
@@ -168,116 +156,77 @@ func (m *registered) isToldMistakes(t *testing.T, command []string) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			code, out := m.at(t, c.args...)
-			if code != c.code || !strings.Contains(out, c.want) {
-				t.Errorf("exit code %d, want %d with %q:\n%s", code, c.code, c.want, out)
-			}
+			t.Setenv("KUBECONFIG", m.kubeconfig)
+			says(t, c.code, c.want, c.args...)
 		})
 	}
-	if err := m.client.Get(t.Context(), client.ObjectKey{Name: operatorv1.DefaultOperatorNamespace}, &corev1.Namespace{}); err == nil {
+	if cluster.ObjectExists(t, m.client, &corev1.Namespace{}, "", operatorv1.DefaultOperatorNamespace) {
 		t.Error("something was installed although nothing could come of it")
 	}
-	if err := m.Client.Delete(t.Context(), known); err != nil {
-		t.Fatal(err)
-	}
 }
 
-// edgeAddress is what the member says to be its address.
-const edgeAddress = "https://edge.example.com:6443"
-
-// joinsAndLeaves registers a cluster, twice, and unregisters it, twice.
-func (m *registered) joinsAndLeaves(t *testing.T, command []string) {
-	ctx, stop := context.WithCancel(t.Context())
-	played := make(chan error, 1)
-	go func() { played <- m.play(ctx, "edge-1") }()
-	defer func() {
-		stop()
-		if err := <-played; err != nil {
-			t.Errorf("playing the member: %v", err)
-		}
-	}()
+// TestAClusterRegistersWithATokenAndLeavesAgain registers a cluster, twice, then as one that was a Push cluster, and
+// unregisters it, twice.
+func TestAClusterRegistersWithATokenAndLeavesAgain(t *testing.T) {
+	const edgeAddress, hubURL, works = "https://edge.example.com:6443", "https://hub.example.com:6443", 3
+	m, command := startMember(t)
+	background.RunUntilEnd(t, "playing the member", func(ctx context.Context) error { return m.play(ctx, "edge-1") })
 	command = slices.Concat(command, []string{"--cluster-name", "edge-1", "--cluster-endpoint", edgeAddress})
-	m.joins(t, slices.Concat(command, []string{"--timeout", playedhub.Patience.String()}))
-	m.takesOver(t, command)
-	m.leaves(t)
-}
-
-func (m *registered) joins(t *testing.T, command []string) {
-	t.Helper()
+	patient := slices.Concat(command, []string{"--timeout", playedhub.Patience.String()})
+	t.Setenv("KUBECONFIG", m.kubeconfig)
 	for range 2 {
-		code, out := m.at(t, command...)
-		lines := strings.Split(strings.TrimSpace(out), "\n")
-		if code != exit.OK || lines[len(lines)-1] != "cluster(edge-1) is joined successfully" {
-			t.Fatalf("exit code %d:\n%s", code, out)
+		out := says(t, exit.OK, "cluster(edge-1) is joined successfully", patient...)
+		if !strings.HasSuffix(strings.TrimSpace(out), "\ncluster(edge-1) is joined successfully") {
+			t.Fatalf("that the cluster has joined is not said at last:\n%s", out)
 		}
-		for _, want := range []string{"[preflight] Running pre-flight checks", "[preflight] All pre-flight checks were passed", "Waiting to perform the TLS Bootstrap"} {
-			if !strings.Contains(out, want) {
-				t.Errorf("it does not say %q:\n%s", want, out)
-			}
-		}
+		expect.TextHas(t, out, "[preflight] Running pre-flight checks", "[preflight] All pre-flight checks were passed", "Waiting to perform the TLS Bootstrap")
 	}
 	agent := &operatorv1.Klusterlet{}
-	if err := m.client.Get(t.Context(), client.ObjectKey{Name: install.KlusterletName}, agent); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, m.client.Get(t.Context(), client.ObjectKey{Name: install.KlusterletName}, agent))
 	if servers := agent.Spec.ExternalServerURLs; len(servers) != 1 || servers[0].URL != edgeAddress {
 		t.Errorf("the agent reports the addresses %v, want %s", servers, edgeAddress)
 	}
-	if code, out := m.at(t, append(command, "--cluster-name", "edge-2")...); code != exit.Failed || !strings.Contains(out, `already a member: "edge-1"`) {
-		t.Errorf("a member registers under another name: exit code %d:\n%s", code, out)
-	}
-}
+	says(t, exit.Failed, `already a member: "edge-1"`, slices.Concat(patient, []string{"--cluster-name", "edge-2"})...)
 
-// takesOver registers a cluster that was a Push cluster: the command returns when
-// the agent has taken over what the hub's agent had delivered, and not before.
-func (m *registered) takesOver(t *testing.T, command []string) {
-	t.Helper()
-	const hubURL, works = "https://hub.example.com:6443", 3
-	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "edge-1"}}
+	// The command returns when the agent has taken over what the hub's agent had delivered, and not before.
+	pushed := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "edge-1"}}
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, fleetv1alpha1.AnnotationHubURL, hubURL)
-	if err := m.Client.Patch(t.Context(), cluster, client.RawPatch("application/merge-patch+json", patch)); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, m.Client.Patch(t.Context(), pushed, client.RawPatch("application/merge-patch+json", patch)))
 	member, err := client.New(m.config, client.Options{Scheme: m.Scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for i := range works {
-		record := &workv1.AppliedManifestWork{
+		cluster.CreateObjects(t, member, &workv1.AppliedManifestWork{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("work-%d", i)},
 			Spec:       workv1.AppliedManifestWorkSpec{HubHash: workv1.HubHash(hubURL), AgentID: "of-the-hub", ManifestWorkName: "work"},
-		}
-		if err := member.Create(t.Context(), record); err != nil {
-			t.Fatal(err)
-		}
+		})
 	}
-	code, out := m.at(t, append(command, "--timeout", "1s")...)
-	for _, want := range []string{
-		"Waiting to take over what was delivered to the cluster", "0 of 3 AppliedManifestWorks are taken over", "capstan get works -n edge-1",
-	} {
-		if code != exit.TimedOut || !strings.Contains(out, want) {
-			t.Errorf("the agent does not take over: exit code %d, want %q:\n%s", code, want, out)
-		}
-	}
+	out := says(t, exit.TimedOut, "Waiting to take over what was delivered to the cluster", slices.Concat(command, []string{"--timeout", "1s"})...)
+	expect.TextHas(t, out, "0 of 3 AppliedManifestWorks are taken over", "capstan get works -n edge-1")
 	taken := make(chan error, 1)
 	go func() { taken <- m.takeOver(t.Context(), member) }()
-	code, out = m.at(t, append(command, "--timeout", playedhub.Patience.String())...)
-	var lasting []string
+	says(t, exit.OK, "", patient...)
 	records := &workv1.AppliedManifestWorkList{}
-	if err := member.List(t.Context(), records); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, member.List(t.Context(), records))
 	for _, record := range records.Items {
 		if record.Spec.AgentID == "of-the-hub" {
-			lasting = append(lasting, record.Name)
+			t.Errorf("%s is still the hub's", record.Name)
 		}
 	}
-	if code != exit.OK || len(lasting) > 0 {
-		t.Errorf("exit code %d, and %v are still the hub's:\n%s", code, lasting, out)
+	expect.NoError(t, <-taken)
+
+	t.Setenv("KUBECONFIG", m.Kubeconfig)
+	leave := []string{"unregister", "edge-1", "--cluster-kubeconfig", m.kubeconfig, "--wait", playedhub.Patience.String()}
+	says(t, exit.Failed, `is cluster "edge-1" of its hub, not "edge-2"`, "unregister", "edge-2", "--cluster-kubeconfig", m.kubeconfig)
+	says(t, exit.OK, "edge-1 deleted (dry run)", slices.Concat(leave, []string{"--dry-run=client"})...)
+	for range 2 { // the second time there is nothing left
+		says(t, exit.OK, "cluster(edge-1) is unregistered successfully", leave...)
 	}
-	if err := <-taken; err != nil {
-		t.Errorf("playing the agent: %v", err)
+	for _, name := range []string{operatorv1.DefaultAgentNamespace, operatorv1.DefaultOperatorNamespace} {
+		if cluster.ObjectExists(t, m.client, &corev1.Namespace{}, "", name) {
+			t.Errorf("the namespace %s is left", name)
+		}
 	}
+	says(t, exit.Failed, `there is no cluster "edge-1"`, "unregister", "edge-1")
 }
 
 // takeOver plays the agent, which takes over one record each second.
@@ -301,44 +250,18 @@ func (m *registered) takeOver(ctx context.Context, member client.Client) error {
 	})
 }
 
-func (m *registered) leaves(t *testing.T) {
-	t.Helper()
-	t.Setenv("KUBECONFIG", m.Kubeconfig)
-	leave := []string{"unregister", "edge-1", "--cluster-kubeconfig", m.kubeconfig, "--wait", playedhub.Patience.String()}
-	if code, out := call(t, "unregister", "edge-2", "--cluster-kubeconfig", m.kubeconfig); code != exit.Failed || !strings.Contains(out, `is cluster "edge-1" of its hub, not "edge-2"`) {
-		t.Errorf("the wrong cluster is unregistered: exit code %d:\n%s", code, out)
-	}
-	if code, out := call(t, append(leave, "--dry-run=client")...); code != exit.OK || !strings.Contains(out, "edge-1 deleted (dry run)") {
-		t.Errorf("exit code %d:\n%s", code, out)
-	}
-	for range 2 { // the second time there is nothing left
-		if code, out := call(t, leave...); code != exit.OK || !strings.Contains(out, "cluster(edge-1) is unregistered successfully") {
-			t.Fatalf("exit code %d:\n%s", code, out)
-		}
-	}
-	for _, name := range []string{operatorv1.DefaultAgentNamespace, operatorv1.DefaultOperatorNamespace} {
-		if err := m.client.Get(t.Context(), client.ObjectKey{Name: name}, &corev1.Namespace{}); client.IgnoreNotFound(err) != nil || err == nil {
-			t.Errorf("the namespace %s is left (%v)", name, err)
-		}
-	}
-	if code, out := call(t, "unregister", "edge-1"); code != exit.Failed || !strings.Contains(out, `there is no cluster "edge-1"`) {
-		t.Errorf("exit code %d:\n%s", code, out)
-	}
-}
-
 // play does what Kubernetes, the operator, the agent and the hub would, until
 // the context ends.
 func (m *registered) play(ctx context.Context, name string) error {
 	err := wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		agent, deployment := &operatorv1.Klusterlet{}, &appsv1.Deployment{}
 		if err := m.client.Get(ctx, install.KlusterletOperator().DeploymentKey(), deployment); err == nil && deployment.Status.ObservedGeneration < deployment.Generation {
-			deployment.Status = appsv1.DeploymentStatus{ObservedGeneration: deployment.Generation, Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: 1, AvailableReplicas: 1}
-			return false, ignoreConflict(m.client.Status().Update(ctx, deployment))
+			return false, ignoreConflict(cluster.RollOutDeployment(ctx, m.client, deployment))
 		}
 		if err := m.client.Get(ctx, client.ObjectKey{Name: install.KlusterletName}, agent); err == nil && len(agent.Status.Conditions) == 0 {
 			return false, ignoreConflict(m.engage(ctx, agent, name))
 		}
-		return false, ignoreConflict(m.endNamespaces(ctx))
+		return false, ignoreConflict(cluster.EndNamespaces(ctx, m.client))
 	})
 	if ctx.Err() != nil {
 		return nil
@@ -373,21 +296,4 @@ func ignoreConflict(err error) error {
 		return nil
 	}
 	return err
-}
-
-// endNamespaces ends the namespaces that are being deleted.
-func (m *registered) endNamespaces(ctx context.Context) error {
-	namespaces := &corev1.NamespaceList{}
-	if err := m.client.List(ctx, namespaces); err != nil {
-		return err
-	}
-	for i := range namespaces.Items {
-		if namespace := &namespaces.Items[i]; !namespace.DeletionTimestamp.IsZero() {
-			namespace.Spec.Finalizers = nil
-			if err := m.client.SubResource("finalize").Update(ctx, namespace); client.IgnoreNotFound(err) != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }

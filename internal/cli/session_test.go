@@ -12,13 +12,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/capstan-io/capstan/internal/testing/playedhub"
 	"github.com/capstan-io/capstan/internal/testing/session"
 )
 
 var update = flag.Bool("update", false, "write what capstan answers into the sessions and the page of the doctor")
 
-// testSessions plays the sessions in testdata: what a user types and what
+// TestSessions plays the sessions in testdata: what a user types and what
 // capstan answers, on one hub.
 //
 // A line that begins with "$ " is a command, and the lines below it, up to the
@@ -26,7 +25,8 @@ var update = flag.Bool("update", false, "write what capstan answers into the ses
 // show them; an exit code other than 0 stands at the end in brackets. A line
 // that begins with "> " tells what happens on the hub meanwhile, "# " is a
 // comment, and an empty line stands before it.
-func testSessions(t *testing.T, w *playedhub.PlayedHub) {
+func TestSessions(t *testing.T) {
+	w := takeHub(t)
 	sessions, err := filepath.Glob("testdata/*.session")
 	if err != nil || len(sessions) == 0 {
 		t.Fatalf("no sessions in testdata: %v", err)

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/capstan-io/capstan/internal/testing/clinic"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 	"github.com/capstan-io/capstan/internal/testing/playedhub"
 )
 
@@ -22,11 +23,12 @@ const (
 	faultsEnd   = "<!-- End of what the tests write. -->\n"
 )
 
-// testDoctor breaks a clinic in many ways, one after the other, and lets the
-// doctor find out.
-func testDoctor(t *testing.T, w *playedhub.PlayedHub) {
-	c := clinic.NewClinic(t, w)
+// TestDoctor breaks a clinic in many ways, one after the other, and lets the doctor find out. The hub is its own,
+// as it becomes a member of itself.
+func TestDoctor(t *testing.T) {
+	w := startHub(t)
 	t.Setenv("KUBECONFIG", w.Kubeconfig)
+	c := clinic.NewClinic(t, w)
 	for name, args := range map[string][]string{
 		"the hub and all clusters are well": {"doctor"},
 		"a member with an agent is well":    c.VisitWith(clinic.Fault{}),
@@ -37,8 +39,7 @@ func testDoctor(t *testing.T, w *playedhub.PlayedHub) {
 		})
 	}
 	var page strings.Builder
-	all := clinic.AllFaults()
-	for i, f := range all {
+	for i, f := range clinic.AllFaults() {
 		t.Run(f.Title, func(t *testing.T) {
 			f.Plant(t, c)
 			playedhub.Eventually(t, func() error { return c.FindsFault(t, f) })
@@ -46,29 +47,21 @@ func testDoctor(t *testing.T, w *playedhub.PlayedHub) {
 			fmt.Fprintf(&page, "\n### %d. %s\n\n```\n%s```\n", i+1, f.Title, c.Timeless(said))
 		})
 	}
-	if !t.Failed() {
-		comparePage(t, page.String())
+	if t.Failed() {
+		return
 	}
-}
-
-func comparePage(t *testing.T, got string) {
-	t.Helper()
 	content, err := os.ReadFile(doctorPage)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	before, rest, begins := strings.Cut(string(content), faultsBegin)
 	want, after, ends := strings.Cut(rest, faultsEnd)
 	if !begins || !ends {
 		t.Fatalf("%s has no place for what the doctor says", doctorPage)
 	}
 	if *update {
-		if err := os.WriteFile(doctorPage, []byte(before+faultsBegin+got+"\n"+faultsEnd+after), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, os.WriteFile(doctorPage, []byte(before+faultsBegin+page.String()+"\n"+faultsEnd+after), 0o600))
 		return
 	}
-	if diff := cmp.Diff(want, got+"\n"); diff != "" {
+	if diff := cmp.Diff(want, page.String()+"\n"); diff != "" {
 		t.Errorf("%s is not what the doctor says (-page +doctor); -update writes it anew:\n%s", doctorPage, diff)
 	}
 }
