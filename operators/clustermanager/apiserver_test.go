@@ -25,6 +25,8 @@ import (
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/operator/probe"
 	"github.com/capstan-io/capstan/internal/server/certs"
+	"github.com/capstan-io/capstan/internal/testing/build"
+	"github.com/capstan-io/capstan/internal/testing/cluster"
 	"github.com/capstan-io/capstan/internal/testing/expect"
 	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
 )
@@ -59,7 +61,7 @@ func apiService() *unstructured.Unstructured {
 	return u
 }
 
-func TestAggregatedAPIComesAndGoesWithItsGate(t *testing.T) {
+func TestAggregatedAPIComesWithItsGate(t *testing.T) {
 	t.Parallel()
 	l := hubLabs.TakeFixture(t)
 	single := l.controller
@@ -81,10 +83,19 @@ func TestAggregatedAPIComesAndGoesWithItsGate(t *testing.T) {
 	if args := l.deployments(t)["cluster-manager-apiserver"].Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, "--max-requests-per-user=200") {
 		t.Errorf("the aggregated API server has args %q", args)
 	}
-	apiServiceTrusts(t, l)
+	live, pair := apiService(), l.certificate(t, "apiserver-serving-cert")
+	l.exists(t, live, apiServiceName, "")
+	encoded, _, _ := unstructured.NestedString(live.Object, "spec", "caBundle")
+	bundle, err := base64.StdEncoding.DecodeString(encoded)
+	expect.NoError(t, err)
+	if trusted := certs.ParseBundle(bundle); len(trusted) != 1 || pair.Certificate.CheckSignatureFrom(trusted[0]) != nil {
+		t.Error("the APIService does not trust the certificate")
+	}
+	if got := pair.Certificate.DNSNames; !slices.Equal(got, []string{"cluster-manager-apiserver.open-cluster-management-hub.svc"}) {
+		t.Errorf("the certificate is for %q", got)
+	}
 
 	degraded := l.degradedAPI(t, "APIServiceUnavailable")
-	live := apiService()
 	l.exists(t, live, apiServiceName, "")
 	conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
 	if len(conditions) != 1 || !strings.Contains(degraded.Message, fmt.Sprint(conditions[0].(map[string]any)["message"])) {
@@ -97,17 +108,20 @@ func TestAggregatedAPIComesAndGoesWithItsGate(t *testing.T) {
 	if l.writes != 0 {
 		t.Errorf("a pass over a settled hub made %d writes", l.writes)
 	}
-
-	withdrawn(t, l)
 }
 
-// withdrawn turns the gate off.
-func withdrawn(t testing.TB, l *lab) {
-	t.Helper()
+func TestAggregatedAPIGoesWithItsGate(t *testing.T) {
+	t.Parallel()
+	l := hubLabs.TakeFixture(t)
+	single := l.controller
+	replicated := l.deps
+	replicated.Options.Replicas = 3
+	l.controller = NewClusterManagerController(replicated)
+	t.Cleanup(func() { l.controller = single })
+	l.hub(t, aggregated)
+	l.settle(t)
 	l.change(t, func(cm *operatorv1.ClusterManager) { cm.Spec.RegistrationConfiguration = nil })
-	if _, err := l.pass(t); err != nil {
-		t.Fatal(err)
-	}
+	l.onePass(t)
 	if l.exists(t, apiService(), apiServiceName, "") || !l.exists(t, &appsv1.Deployment{}, "cluster-manager-apiserver", testHubNS) {
 		t.Error("the APIService has to go before its server, and whether other components run or not")
 	}
@@ -133,33 +147,11 @@ func (l *lab) degradedAPI(t testing.TB, reason string) metav1.Condition {
 		if got.Reason == reason && !strings.Contains(got.Message, "not processed it yet") {
 			return got
 		}
-		if _, err := l.pass(t); err != nil {
-			t.Fatal(err)
-		}
+		l.onePass(t)
 		<-time.After(gonePause)
 	}
 	t.Fatalf("HubAPIServerDegraded is %+v", l.condition(t, operatorv1.ClusterManagerConditionHubAPIServerDegraded))
 	return metav1.Condition{}
-}
-
-// apiServiceTrusts fails the test unless the hub's API server trusts the
-// certificate of the aggregated one.
-func apiServiceTrusts(t testing.TB, l *lab) {
-	t.Helper()
-	live, secret := apiService(), &corev1.Secret{}
-	l.exists(t, live, apiServiceName, "")
-	l.exists(t, secret, "apiserver-serving-cert", testHubNS)
-	encoded, _, _ := unstructured.NestedString(live.Object, "spec", "caBundle")
-	bundle, err := base64.StdEncoding.DecodeString(encoded)
-	expect.NoError(t, err)
-	pair, err := certs.ParsePair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
-	expect.NoError(t, err)
-	if trusted := certs.ParseBundle(bundle); len(trusted) != 1 || pair.Certificate.CheckSignatureFrom(trusted[0]) != nil {
-		t.Error("the APIService does not trust the certificate")
-	}
-	if got := pair.Certificate.DNSNames; !slices.Equal(got, []string{"cluster-manager-apiserver.open-cluster-management-hub.svc"}) {
-		t.Errorf("the certificate is for %q", got)
-	}
 }
 
 // TestAPIServiceOfOthersIsLeftAlone is one of Karmada, which has an aggregated API server of its own.
@@ -200,7 +192,8 @@ func TestOnlyTheHubWritesWhatClustersAre(t *testing.T) {
 	l.allow(t, "connections", "connections", []rbacv1.PolicyRule{{
 		APIGroups: []string{"fleet.capstan.io"}, Resources: []string{"clusterconnections", "clusterconnections/status"}, Verbs: []string{"*"},
 	}})
-	user, hub := l.as(t, account("connections")), l.as(t, "system:serviceaccount:"+testHubNS+":registration-controller-sa")
+	user := cluster.NewClient(t, cluster.AsUser(l.adminConfig, account("connections")))
+	hub := cluster.NewClient(t, cluster.AsUser(l.adminConfig, l.account("registration-controller-sa")))
 	forged := map[string]any{"uid": "1", "intent": map[string]any{"accept": true}}
 	l.await(t, "the guard is in force", func() bool {
 		return refusedByGuard(user.Create(t.Context(), connection("forged", forged), client.DryRunAll))
@@ -247,22 +240,27 @@ func TestOnlyTheHubWritesWhatClustersAre(t *testing.T) {
 	if err := merge(hub, "mirrored", forge, client.DryRunAll); err != nil {
 		t.Errorf("the guard stops the hub itself: %v", err)
 	}
-	guardedSecrets(t, l, user, hub)
 	for _, name := range []string{"plain", "mirrored"} {
 		expect.NoError(t, l.client.Delete(t.Context(), connection(name, nil)))
 	}
 }
 
-// guardedSecrets lets everybody but the aggregated API server, the controller that mirrors
+// TestOnlyTheAPIServerSaysWhichSecretsAreCopied lets everybody but the aggregated API server, the controller that mirrors
 // ManagedClusters among them, try to have a Secret copied to a cluster.
-func guardedSecrets(t testing.TB, l *lab, others ...client.Client) {
-	t.Helper()
-	l.create(t, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "connections-of-server"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "connections"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: testHubNS, Name: "apiserver-sa"}},
+func TestOnlyTheAPIServerSaysWhichSecretsAreCopied(t *testing.T) {
+	t.Parallel()
+	l := hubLabs.TakeFixture(t)
+	l.hub(t, nil)
+	l.settle(t)
+	l.allow(t, "copies", "copies", []rbacv1.PolicyRule{build.AccessRule("fleet.capstan.io", "clusterconnections", "*")})
+	l.create(t, build.ClusterRoleBinding("copies-of-server", "copies", build.AccountSubject(testHubNS, "apiserver-sa")))
+	user := cluster.NewClient(t, cluster.AsUser(l.adminConfig, account("copies")))
+	mirror := cluster.NewClient(t, cluster.AsUser(l.adminConfig, l.account("registration-controller-sa")))
+	server := cluster.NewClient(t, cluster.AsUser(l.adminConfig, l.account("apiserver-sa")))
+	l.await(t, "the guard is in force", func() bool {
+		return refusedByGuard(user.Create(t.Context(), connection("forged", map[string]any{"uid": "1", "intent": map[string]any{"accept": true}}), client.DryRunAll))
 	})
-	server := l.as(t, "system:serviceaccount:"+testHubNS+":apiserver-sa")
+	expect.NoError(t, mirror.Create(t.Context(), connection("mirrored", map[string]any{"uid": "1"})))
 	secret := map[string]any{"namespace": "karmada-cluster", "name": "one"}
 	waiting := func(user string) map[string]any {
 		return map[string]any{"uid": "1", "secretRef": secret, "awaitedSecrets": []any{map[string]any{
@@ -276,7 +274,7 @@ func guardedSecrets(t testing.TB, l *lab, others ...client.Client) {
 		return c.Patch(t.Context(), connection(name, nil), client.RawPatch("application/merge-patch+json", []byte(patch)), opts...)
 	}
 	const record = `[{"copy":"cluster-connection","requester":{"username":"root"},"requestedAt":"2030-01-01T00:00:00Z"}]`
-	for _, c := range append(others, l.client) {
+	for _, c := range []client.Client{user, mirror, l.client} {
 		for what, err := range map[string]error{
 			"a record in a new ClusterConnection": c.Create(t.Context(), connection("forged", waiting("root")), client.DryRunAll),
 			"a record in one that has none":       merge(c, "mirrored", `{"cluster":{"awaitedSecrets":`+record+`}}`, client.DryRunAll),
@@ -289,7 +287,6 @@ func guardedSecrets(t testing.TB, l *lab, others ...client.Client) {
 			}
 		}
 	}
-	mirror := l.as(t, "system:serviceaccount:"+testHubNS+":registration-controller-sa")
 	for what, patch := range map[string]string{
 		"what it mirrors":                    `{"cluster":{"accepted":true}}`,
 		"the mirror of another one, and all": `{"cluster":{"uid":"2","secretRef":null,"awaitedSecrets":null}}`,
@@ -301,17 +298,9 @@ func guardedSecrets(t testing.TB, l *lab, others ...client.Client) {
 	if err := merge(server, "waiting", `{"cluster":{"awaitedSecrets":null}}`); err != nil {
 		t.Errorf("the aggregated API server has copied the Secret: %v", err)
 	}
-	expect.NoError(t, l.client.Delete(t.Context(), connection("waiting", nil)))
-}
-
-// as returns a client of the user.
-func (l *lab) as(t testing.TB, user string) client.Client {
-	t.Helper()
-	config := rest.CopyConfig(l.adminConfig)
-	config.Impersonate = rest.ImpersonationConfig{UserName: user}
-	c, err := client.New(config, client.Options{Scheme: l.client.Scheme()})
-	expect.NoError(t, err)
-	return c
+	for _, name := range []string{"waiting", "mirrored"} {
+		expect.NoError(t, l.client.Delete(t.Context(), connection(name, nil)))
+	}
 }
 
 func connection(name string, cluster map[string]any) *unstructured.Unstructured {
@@ -377,21 +366,12 @@ func (l *hostedLab) reachesAPI(t testing.TB, address string) {
 		slices.Contains(d.Spec.Template.Spec.Containers[0].Args, "--hosted") {
 		t.Errorf("the Deployment is %+v", d.Spec)
 	}
-	l.certifiedFor(t, address)
+	if got, want := l.certificate(t, "apiserver-serving-cert").Certificate.DNSNames, []string{"cluster-manager-apiserver." + testName + ".svc", address}; !slices.Equal(got, want) {
+		t.Errorf("the certificate is for %q, want %q", got, want)
+	}
 	if !l.onHub(t, &admissionv1.ValidatingAdmissionPolicy{}, manifests.ConnectionGuardName, "") ||
 		l.exists(t, &admissionv1.ValidatingAdmissionPolicy{}, manifests.ConnectionGuardName, "") {
 		t.Error("the guard has to be on the hub only")
-	}
-}
-
-func (l *hostedLab) certifiedFor(t testing.TB, address string) {
-	t.Helper()
-	secret := &corev1.Secret{}
-	l.exists(t, secret, "apiserver-serving-cert", testName)
-	pair, err := certs.ParsePair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
-	expect.NoError(t, err)
-	if want := []string{"cluster-manager-apiserver." + testName + ".svc", address}; !slices.Equal(pair.Certificate.DNSNames, want) {
-		t.Errorf("the certificate is for %q, want %q", pair.Certificate.DNSNames, want)
 	}
 }
 

@@ -118,13 +118,7 @@ func (l *lab) ready(t testing.TB, change func(*operatorv1.ClusterManager)) {
 	for _, hooks := range []client.Object{&admissionv1.MutatingWebhookConfiguration{}, &admissionv1.ValidatingWebhookConfiguration{}} {
 		expect.NoError(t, l.client.DeleteAllOf(t.Context(), hooks))
 	}
-	l.unguarded(t)
-}
-
-// unguarded waits until the API server has seen that there are no webhooks any more,
-// and calls none.
-func (l *lab) unguarded(t testing.TB) {
-	t.Helper()
+	// The API server has to see that there are no webhooks any more.
 	for _, probe := range []client.Object{
 		&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "probe"}},
 		&workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "probe"}},
@@ -240,9 +234,7 @@ func TestRemovalTakesTheGrantsOfClustersBackAfterTheDeadline(t *testing.T) {
 		})
 	expect.NoError(t, l.client.Delete(t.Context(), l.get(t)))
 	for range passesMax {
-		if _, err := l.pass(t); err != nil {
-			t.Fatal(err)
-		}
+		l.onePass(t)
 		if strings.Contains(l.condition(t, "Deleting").Message, binding) {
 			break
 		}
@@ -275,9 +267,7 @@ func TestRemovalDropsWebhooksThatNobodyAnswers(t *testing.T) {
 	deployment.Status.AvailableReplicas, deployment.Status.ReadyReplicas = 0, 0
 	expect.NoError(t, l.client.Status().Update(t.Context(), &deployment))
 	expect.NoError(t, l.client.Delete(t.Context(), l.get(t)))
-	if _, err := l.pass(t); err != nil {
-		t.Fatal(err)
-	}
+	l.onePass(t)
 	if l.exists(t, &admissionv1.ValidatingWebhookConfiguration{}, "manifestworkvalidators.admission.work.open-cluster-management.io", "") {
 		t.Error("a webhook without a server would refuse the removal of finalizers")
 	}

@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -63,14 +62,6 @@ func newHostedLab(t testing.TB) *hostedLab {
 	return l
 }
 
-// kubeconfig returns a kubeconfig of the hub for the user, changed by the function.
-func (l *hostedLab) kubeconfig(t testing.TB, user string, changes ...func(*clientcmdapi.Cluster, *clientcmdapi.AuthInfo)) []byte {
-	t.Helper()
-	added, err := l.hubEnv.AddUser(envtest.User{Name: user}, l.hubConfig)
-	expect.NoError(t, err)
-	return cluster.WriteKubeconfig(t, added.Config(), changes...)
-}
-
 // lead writes the secret that leads to the hub.
 func (l *hostedLab) lead(t testing.TB, data map[string][]byte) {
 	t.Helper()
@@ -85,13 +76,13 @@ func (l *hostedLab) lead(t testing.TB, data map[string][]byte) {
 // leadAs leads to the hub as the user.
 func (l *hostedLab) leadAs(t testing.TB, user string) {
 	t.Helper()
-	l.lead(t, map[string][]byte{operatorv1.KubeConfigKey: l.kubeconfig(t, user)})
+	l.lead(t, map[string][]byte{operatorv1.KubeConfigKey: cluster.UserKubeconfig(t, l.hubEnv, user)})
 }
 
 // leadNowhere makes the hub unreachable.
 func (l *hostedLab) leadNowhere(t testing.TB) {
 	t.Helper()
-	l.lead(t, map[string][]byte{operatorv1.KubeConfigKey: l.kubeconfig(t, installer, func(cluster *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) {
+	l.lead(t, map[string][]byte{operatorv1.KubeConfigKey: cluster.UserKubeconfig(t, l.hubEnv, installer, func(cluster *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) {
 		cluster.Server = "https://hub.invalid:6443"
 	})})
 }
@@ -144,16 +135,7 @@ func (l *hostedLab) as(t testing.TB, account string) (*rest.Config, string) {
 	if !l.exists(t, secret, manifests.HubSecret(account), testName) {
 		t.Fatalf("the account %s has no kubeconfig of the hub", account)
 	}
-	kubeconfig, err := clientcmd.Load(secret.Data[operatorv1.KubeConfigKey])
-	expect.NoError(t, err)
-	user := kubeconfig.AuthInfos[kubeconfig.Contexts[kubeconfig.CurrentContext].AuthInfo]
-	if user.TokenFile != manifests.HubToken || user.Token != "" || len(user.ClientKeyData) > 0 {
-		t.Errorf("%s logs in with something else than the file of its token: %+v", account, user)
-	}
-	user.TokenFile, user.Token = "", string(secret.Data[operatorv1.TokenKey])
-	with, err := clientcmd.NewDefaultClientConfig(*kubeconfig, nil).ClientConfig()
-	expect.NoError(t, err)
-	return with, user.Token
+	return cluster.TokenAccess(t, secret, manifests.HubToken)
 }
 
 // removeHosted deletes the ClusterManager and makes passes until it is gone.

@@ -67,9 +67,7 @@ func TestHostedHubCanBeTheManagementClusterItself(t *testing.T) {
 	l.host(t, nil)
 	l.settle(t)
 	l.writes = 0
-	if _, err := l.pass(t); err != nil {
-		t.Fatal(err)
-	}
+	l.onePass(t)
 	if l.writes != 0 {
 		t.Errorf("what is installed for the hub and for the pods is not left alone: %d writes", l.writes)
 	}
@@ -104,9 +102,7 @@ func TestHostedRemovalLeavesAnUnreachableHubBehindInTheEnd(t *testing.T) {
 		t.Errorf("annotation %s is %q, which is no time: %v", key, since, err)
 	}
 	l.clock.SetTime(l.clock.Now().Add(hubGoneAfter - time.Minute))
-	if _, err := l.pass(t); err != nil {
-		t.Fatal(err)
-	}
+	l.onePass(t)
 	if l.get(t).Annotations[key] != since || len(l.deployments(t)) == 0 {
 		t.Error("the time begins anew, or the hub is removed before its time")
 	}
@@ -130,14 +126,12 @@ func TestHostedRemovalWaitsForACredentialThatCanBeMended(t *testing.T) {
 	t.Parallel()
 	l := hostedLabs.TakeFixture(t)
 	l.installed(t)
-	l.lead(t, map[string][]byte{operatorv1.KubeConfigKey: l.kubeconfig(t, installer, func(_ *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) {
+	l.lead(t, map[string][]byte{operatorv1.KubeConfigKey: cluster.UserKubeconfig(t, l.hubEnv, installer, func(_ *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) {
 		*user = clientcmdapi.AuthInfo{Token: "expired"}
 	})})
 	expect.NoError(t, l.client.Delete(t.Context(), l.get(t)))
 	for range 3 {
-		if _, err := l.pass(t); err != nil {
-			t.Fatal(err)
-		}
+		l.onePass(t)
 		l.clock.SetTime(l.clock.Now().Add(hubGoneAfter))
 	}
 	if deleting := l.condition(t, operatorv1.ClusterManagerConditionDeleting); !strings.Contains(deleting.Message, "fix secret") {
@@ -155,13 +149,9 @@ func TestHostedHubThatWasNeverReachedHoldsNothingUp(t *testing.T) {
 	l := hostedLabs.TakeFixture(t)
 	l.leadNowhere(t)
 	l.host(t, nil)
-	if _, err := l.pass(t); err != nil {
-		t.Fatal(err)
-	}
+	l.onePass(t)
 	expect.NoError(t, l.client.Delete(t.Context(), l.get(t)))
-	if _, err := l.pass(t); err != nil {
-		t.Fatal(err)
-	}
+	l.onePass(t)
 	if l.exists(t, &operatorv1.ClusterManager{}, testName, "") {
 		t.Error("the removal waits for a hub that nothing was installed on")
 	}

@@ -17,6 +17,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,6 +28,7 @@ import (
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/operator/remote"
 	"github.com/capstan-io/capstan/internal/server/certs"
+	"github.com/capstan-io/capstan/internal/testing/cluster"
 	"github.com/capstan-io/capstan/internal/testing/expect"
 	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
 )
@@ -36,10 +38,27 @@ func TestHostedHubInstallsEachPartWhereItBelongs(t *testing.T) {
 	l := hostedLabs.TakeFixture(t)
 	l.installed(t)
 	for _, name := range []string{"cluster-manager-registration-controller", registrationWebhook, workWebhook} {
-		l.worksOnHub(t, name)
+		deployment := &appsv1.Deployment{}
+		if !l.exists(t, deployment, name, testName) {
+			t.Fatalf("Deployment %s is missing on the management cluster", name)
+		}
+		if args := deployment.Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, "--kubeconfig=/var/run/secrets/hub/kubeconfig") || !slices.Contains(args, "--hosted") {
+			t.Errorf("%s does not work on the hub: %q", name, args)
+		}
+		if *deployment.Spec.Replicas != 1 {
+			t.Errorf("%s has %d replicas, want 1", name, *deployment.Spec.Replicas)
+		}
 	}
-	l.definitionsAreOnHub(t)
-	l.accountsAreWhereTheyBelong(t)
+	for _, crd := range l.deps.CRDs {
+		if !l.onHub(t, &apiextensionsv1.CustomResourceDefinition{}, crd.Name, "") || l.exists(t, &apiextensionsv1.CustomResourceDefinition{}, crd.Name, "") {
+			t.Errorf("the definition %s has to be on the hub only", crd.Name)
+		}
+	}
+	for _, hooks := range []client.ObjectList{&admissionv1.MutatingWebhookConfigurationList{}, &admissionv1.ValidatingWebhookConfigurationList{}} {
+		if l.count(t, l.hubAdmin, hooks) == 0 || l.count(t, l.client, hooks) != 0 {
+			t.Errorf("%T: they have to be on the hub only", hooks)
+		}
+	}
 	before := l.get(t).ResourceVersion
 	l.writes = 0
 	result, err := l.pass(t)
@@ -52,39 +71,17 @@ func TestHostedHubInstallsEachPartWhereItBelongs(t *testing.T) {
 	}
 }
 
-// worksOnHub sees that a component runs on the management cluster and works on
-// the hub.
-func (l *hostedLab) worksOnHub(t testing.TB, name string) {
+// count returns how many objects of the ClusterManager there are.
+func (l *hostedLab) count(t testing.TB, c client.Client, list client.ObjectList) int {
 	t.Helper()
-	deployment := &appsv1.Deployment{}
-	if !l.exists(t, deployment, name, testName) {
-		t.Fatalf("Deployment %s is missing on the management cluster", name)
-	}
-	if args := deployment.Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, "--kubeconfig=/var/run/secrets/hub/kubeconfig") || !slices.Contains(args, "--hosted") {
-		t.Errorf("%s does not work on the hub: %q", name, args)
-	}
-	if *deployment.Spec.Replicas != 1 {
-		t.Errorf("%s has %d replicas, want 1", name, *deployment.Spec.Replicas)
-	}
+	expect.NoError(t, c.List(t.Context(), list, client.MatchingLabels{operatorv1.LabelCreatedByClusterManager: testName}))
+	return meta.LenList(list)
 }
 
-// definitionsAreOnHub sees that the hub alone has what its API consists of.
-func (l *hostedLab) definitionsAreOnHub(t testing.TB) {
-	t.Helper()
-	for _, crd := range l.deps.CRDs {
-		if !l.onHub(t, &apiextensionsv1.CustomResourceDefinition{}, crd.Name, "") || l.exists(t, &apiextensionsv1.CustomResourceDefinition{}, crd.Name, "") {
-			t.Errorf("the definition %s has to be on the hub only", crd.Name)
-		}
-	}
-	for _, hooks := range []client.ObjectList{&admissionv1.MutatingWebhookConfigurationList{}, &admissionv1.ValidatingWebhookConfigurationList{}} {
-		if l.count(t, l.hubAdmin, hooks) == 0 || l.count(t, l.client, hooks) != 0 {
-			t.Errorf("%T: they have to be on the hub only", hooks)
-		}
-	}
-}
-
-func (l *hostedLab) accountsAreWhereTheyBelong(t testing.TB) {
-	t.Helper()
+func TestHostedComponentsHaveWhatTheyNeedAndNothingMore(t *testing.T) {
+	t.Parallel()
+	l := hostedLabs.TakeFixture(t)
+	l.installed(t)
 	for _, account := range []string{"registration-controller-sa", "work-webhook-sa", "push-agent-sa"} {
 		if !l.exists(t, &corev1.ServiceAccount{}, account, testName) || !l.onHub(t, &corev1.ServiceAccount{}, account, testName) {
 			t.Errorf("the account %s has to be on both clusters", account)
@@ -101,21 +98,6 @@ func (l *hostedLab) accountsAreWhereTheyBelong(t testing.TB) {
 			t.Errorf("the finalizer %s is missing", finalizer)
 		}
 	}
-}
-
-// count returns how many objects of the ClusterManager there are.
-func (l *hostedLab) count(t testing.TB, c client.Client, list client.ObjectList) int {
-	t.Helper()
-	expect.NoError(t, c.List(t.Context(), list, client.MatchingLabels{operatorv1.LabelCreatedByClusterManager: testName}))
-	items := 0
-	expect.NoError(t, eachItem(list, func(client.Object) { items++ }))
-	return items
-}
-
-func TestHostedComponentsHaveWhatTheyNeedAndNothingMore(t *testing.T) {
-	t.Parallel()
-	l := hostedLabs.TakeFixture(t)
-	l.installed(t)
 	with, _ := l.as(t, "registration-controller-sa")
 	controller, err := client.New(with, client.Options{Scheme: l.client.Scheme()})
 	expect.NoError(t, err)
@@ -175,7 +157,7 @@ func TestHostedHubRenewsTokensLongBeforeTheyExpire(t *testing.T) {
 		t.Errorf("the token is still of the account that is gone: %+v %v", claims, err)
 	}
 
-	l.lead(t, map[string][]byte{operatorv1.KubeConfigKey: l.kubeconfig(t, installer, func(cluster *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) {
+	l.lead(t, map[string][]byte{operatorv1.KubeConfigKey: cluster.UserKubeconfig(t, l.hubEnv, installer, func(cluster *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) {
 		cluster.DisableCompression = true
 	})})
 	l.settle(t)
@@ -197,16 +179,16 @@ func TestHostedHubTellsWhyItCannotBeWorkedOn(t *testing.T) {
 		{"there is no secret", nil, "ExternalHubKubeConfigMissing", `secret "cluster-manager/external-hub-kubeconfig" does not exist`},
 		{"the key is called otherwise", map[string][]byte{"config": {1}}, "ExternalHubKubeConfigMissing", `has no key "kubeconfig"`},
 		{"it is no kubeconfig", map[string][]byte{"kubeconfig": []byte("{")}, "ExternalHubKubeConfigMalformed", "not a valid kubeconfig"},
-		{"nothing listens there", map[string][]byte{"kubeconfig": l.kubeconfig(t, installer, func(cluster *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) {
+		{"nothing listens there", map[string][]byte{"kubeconfig": cluster.UserKubeconfig(t, l.hubEnv, installer, func(cluster *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) {
 			cluster.Server = "https://hub.invalid:6443"
 		})}, "HubUnreachable", "the hub https://hub.invalid:6443 cannot be reached"},
-		{"it is another cluster's credential", map[string][]byte{"kubeconfig": l.kubeconfig(t, installer, func(_ *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) {
+		{"it is another cluster's credential", map[string][]byte{"kubeconfig": cluster.UserKubeconfig(t, l.hubEnv, installer, func(_ *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) {
 			*user = clientcmdapi.AuthInfo{Token: "unknown"}
 		})}, "HubUnauthorized", "rejects the credential"},
-		{"the CA is another's", map[string][]byte{"kubeconfig": l.kubeconfig(t, installer, func(cluster *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) {
+		{"the CA is another's", map[string][]byte{"kubeconfig": cluster.UserKubeconfig(t, l.hubEnv, installer, func(cluster *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) {
 			cluster.CertificateAuthorityData = l.restConfig.CAData
 		})}, "HubUntrusted", "certificate-authority-data"},
-		{"it may do nothing", map[string][]byte{"kubeconfig": l.kubeconfig(t, "stranger")}, "HubForbidden", "create serviceaccounts/token"},
+		{"it may do nothing", map[string][]byte{"kubeconfig": cluster.UserKubeconfig(t, l.hubEnv, "stranger")}, "HubForbidden", "create serviceaccounts/token"},
 	} {
 		if step.data != nil {
 			l.lead(t, step.data)
@@ -226,21 +208,13 @@ func TestHostedHubTellsWhyItCannotBeWorkedOn(t *testing.T) {
 	l.leadAs(t, installer)
 	l.settle(t)
 
-	l.staysWhileTheHubIsAway(t)
-}
-
-// staysWhileTheHubIsAway expects that what is installed goes on, and is looked at,
-// while the hub cannot be reached.
-func (l *hostedLab) staysWhileTheHubIsAway(t testing.TB) {
-	t.Helper()
+	// What is installed goes on, and is looked at, while the hub cannot be reached.
 	l.leadNowhere(t)
 	related := len(l.get(t).Status.RelatedResources)
 	controller := l.deployments(t)["cluster-manager-registration-controller"]
 	controller.Status.AvailableReplicas, controller.Status.ReadyReplicas = 0, 0
 	expect.NoError(t, l.client.Status().Update(t.Context(), &controller))
-	if _, err := l.pass(t); err != nil {
-		t.Fatal(err)
-	}
+	l.onePass(t)
 	if got := len(l.get(t).Status.RelatedResources); got != related {
 		t.Errorf("the status forgets what is installed: %d related resources, were %d", got, related)
 	}
@@ -262,7 +236,14 @@ func TestHostedWebhooksAreReachedByNameOrAddress(t *testing.T) {
 	l := hostedLabs.TakeFixture(t)
 	l.installed(t)
 	l.isName(t, registrationWebhook, "hooks.example.com")
-	l.isAddress(t, workWebhook, "192.0.2.7", 31443)
+	service, slice := &corev1.Service{}, &discoveryv1.EndpointSlice{}
+	l.onHub(t, service, workWebhook, testName)
+	if service.Spec.Type != corev1.ServiceTypeClusterIP || len(service.Spec.Selector) > 0 {
+		t.Errorf("the Service for an address is %+v", service.Spec)
+	}
+	if !l.onHub(t, slice, workWebhook, testName) || slice.Endpoints[0].Addresses[0] != "192.0.2.7" || *slice.Ports[0].Port != 31443 {
+		t.Errorf("the Service for an address leads to %+v", slice)
+	}
 	hooks := &admissionv1.ValidatingWebhookConfiguration{}
 	l.onHub(t, hooks, "manifestworkvalidators.admission.work.open-cluster-management.io", "")
 	if to := hooks.Webhooks[0].ClientConfig.Service; to.Namespace != testName || to.Name != workWebhook || *to.Port != 31443 {
@@ -300,30 +281,12 @@ func (l *hostedLab) isName(t testing.TB, webhook, want string) {
 	}
 }
 
-// isAddress sees that the Service of a webhook leads to an IP address and a port.
-func (l *hostedLab) isAddress(t testing.TB, webhook, address string, port int32) {
-	t.Helper()
-	service, slice := &corev1.Service{}, &discoveryv1.EndpointSlice{}
-	l.onHub(t, service, webhook, testName)
-	if service.Spec.Type != corev1.ServiceTypeClusterIP || len(service.Spec.Selector) > 0 {
-		t.Errorf("the Service for the address %s is %+v", address, service.Spec)
-	}
-	if !l.onHub(t, slice, webhook, testName) || slice.Endpoints[0].Addresses[0] != address || *slice.Ports[0].Port != port {
-		t.Errorf("the Service for the address %s leads to %+v", address, slice)
-	}
-}
-
 // certifiedHosts returns what the certificate in the secret is for.
 func (l *hostedLab) certifiedHosts(t testing.TB, name string) []string {
 	t.Helper()
-	secret := &corev1.Secret{}
-	if !l.exists(t, secret, name, testName) {
-		t.Fatalf("secret %s is missing", name)
-	}
-	pair, err := certs.ParsePair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
-	expect.NoError(t, err)
-	hosts := pair.Certificate.DNSNames
-	for _, ip := range pair.Certificate.IPAddresses {
+	certificate := l.certificate(t, name).Certificate
+	hosts := certificate.DNSNames
+	for _, ip := range certificate.IPAddresses {
 		hosts = append(hosts, ip.String())
 	}
 	return hosts
@@ -337,9 +300,7 @@ func TestHostedPushAgentRunsForAPushClusterOfTheHub(t *testing.T) {
 	connection.Spec = fleetv1alpha1.ClusterConnectionSpec{SyncMode: fleetv1alpha1.SyncModePush, APIEndpoint: "https://member"}
 	expect.NoError(t, l.hubAdmin.Create(t.Context(), connection))
 	for _, want := range []int32{1, 0} {
-		if _, err := l.pass(t); err != nil {
-			t.Fatal(err)
-		}
+		l.onePass(t)
 		if got := *l.deployments(t)["cluster-manager-push-agent"].Spec.Replicas; got != want {
 			t.Errorf("the push agent has %d replicas, want %d", got, want)
 		}
@@ -375,7 +336,7 @@ func TestHostedSecondInstallationOnTheHubWaits(t *testing.T) {
 	other.ObjectMeta = metav1.ObjectMeta{Name: "second"}
 	l.create(t, other, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "second", Labels: map[string]string{operatorv1.LabelOperatedBy: "cluster-manager"}}}, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "second", Name: operatorv1.ExternalHubKubeConfigSecret},
-		Data:       map[string][]byte{operatorv1.KubeConfigKey: l.kubeconfig(t, installer)},
+		Data:       map[string][]byte{operatorv1.KubeConfigKey: cluster.UserKubeconfig(t, l.hubEnv, installer)},
 	})
 	if _, err := l.controller.Reconcile(t.Context(), other); err != nil {
 		t.Fatal(err)

@@ -31,6 +31,7 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
 	"github.com/capstan-io/capstan/config"
+	"github.com/capstan-io/capstan/internal/server/certs"
 	"github.com/capstan-io/capstan/internal/testing/cluster"
 	"github.com/capstan-io/capstan/internal/testing/env"
 	"github.com/capstan-io/capstan/internal/testing/expect"
@@ -84,7 +85,11 @@ func newLab(t testing.TB) *lab {
 	})
 	direct, err := client.NewWithWatch(restConfig, client.Options{Scheme: scheme})
 	expect.NoError(t, err)
-	operatorConfig := asOperator(t, direct, restConfig)
+	everywhere, namespaced, err := config.Rules(config.ClusterManager)
+	expect.NoError(t, err)
+	const user = "system:serviceaccount:open-cluster-management:cluster-manager" // whom the fence is for
+	cluster.GrantUser(t, direct, restConfig, user, slices.Concat(everywhere, namespaced, cluster.ReadRole(t, propagationRole).Rules)...)
+	operatorConfig := cluster.AsUser(restConfig, user) // with the rights of the generated role and no others
 	operator, err := client.NewWithWatch(operatorConfig, client.Options{Scheme: scheme})
 	expect.NoError(t, err)
 	crds, err := config.HubCRDs()
@@ -104,17 +109,6 @@ func newLab(t testing.TB) *lab {
 	l.controller = NewClusterManagerController(l.deps)
 	l.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: operatorv1.DefaultOperatorNamespace}})
 	return l
-}
-
-// asOperator returns the config of a client with the rights of the operator's generated role
-// and no others.
-func asOperator(t testing.TB, admin client.Client, restConfig *rest.Config) *rest.Config {
-	t.Helper()
-	everywhere, namespaced, err := config.Rules(config.ClusterManager)
-	expect.NoError(t, err)
-	const user = "system:serviceaccount:open-cluster-management:cluster-manager" // whom the fence is for
-	cluster.GrantUser(t, admin, restConfig, user, slices.Concat(everywhere, namespaced, role(t, propagationRole).Rules)...)
-	return cluster.AsUser(restConfig, user)
 }
 
 func (l *lab) create(t testing.TB, objects ...client.Object) {
@@ -248,6 +242,18 @@ func (l *lab) deployments(t testing.TB) map[string]appsv1.Deployment {
 		found[d.Name] = d
 	}
 	return found
+}
+
+// certificate returns the one in a Secret of the hub.
+func (l *lab) certificate(t testing.TB, secret string) *certs.CertificatePair {
+	t.Helper()
+	found := &corev1.Secret{}
+	if !l.exists(t, found, secret, l.namespace) {
+		t.Fatalf("secret %s is missing", secret)
+	}
+	pair, err := certs.ParsePair(found.Data[corev1.TLSCertKey], found.Data[corev1.TLSPrivateKeyKey])
+	expect.NoError(t, err)
+	return pair
 }
 
 func (l *lab) condition(t testing.TB, conditionType string) metav1.Condition {

@@ -9,12 +9,12 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/testing/cluster"
 	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
@@ -74,14 +74,7 @@ func TestPrometheusFindsTheHubIfItAsks(t *testing.T) {
 // expectPodMonitors sees whether the PodMonitors of the hub and of the operator are there.
 func (l *lab) expectPodMonitors(t testing.TB, hub, operator bool) {
 	t.Helper()
-	for _, want := range []struct {
-		namespace, name string
-		there           bool
-	}{{testHubNS, "capstan-hub", hub}, {operatorv1.DefaultOperatorNamespace, "capstan-cluster-manager", operator}} {
-		monitor := &unstructured.Unstructured{}
-		monitor.SetGroupVersionKind(schema.GroupVersionKind{Group: "monitoring.coreos.com", Version: "v1", Kind: "PodMonitor"})
-		if got := l.exists(t, monitor, want.name, want.namespace); got != want.there {
-			t.Errorf("PodMonitor %s/%s is there: %t, want %t", want.namespace, want.name, got, want.there)
-		}
-	}
+	cluster.HasPodMonitors(t, l.client, map[client.ObjectKey]bool{
+		{Namespace: testHubNS, Name: "capstan-hub"}: hub, {Namespace: operatorv1.DefaultOperatorNamespace, Name: "capstan-cluster-manager"}: operator,
+	})
 }

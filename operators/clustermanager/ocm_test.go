@@ -4,7 +4,6 @@
 package clustermanager
 
 import (
-	"os"
 	"strings"
 	"testing"
 
@@ -17,9 +16,9 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/testing/build"
 	"github.com/capstan-io/capstan/internal/testing/cluster"
 	"github.com/capstan-io/capstan/internal/testing/env"
 	"github.com/capstan-io/capstan/internal/testing/expect"
@@ -40,31 +39,43 @@ const (
 func TestUnderOCMsRole(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
-	l.startAs(t, "ocm", role(t, ocmRole).Rules)
+	l.startAs(t, "ocm", cluster.ReadRole(t, ocmRole).Rules)
 	cm := &operatorv1.ClusterManager{}
 	cm.Name = testName
 	l.create(t, cm)
 	l.await(t, "the hub is installed", l.installed(t))
 
-	limited := l.condition(t, operatorv1.ClusterManagerConditionFeaturesLimited)
-	if limited.Status != metav1.ConditionTrue || limited.Reason != operatorv1.ClusterManagerReasonPermissionsMissing ||
-		limited.ObservedGeneration != l.get(t).Generation {
-		t.Errorf("the condition is %+v", limited)
-	}
-	for _, wanted := range []string{
+	cm = l.get(t)
+	limited := expect.Condition(t, cm.Status.Conditions, cm.Generation, metav1.Condition{
+		Type: operatorv1.ClusterManagerConditionFeaturesLimited, Status: metav1.ConditionTrue, Reason: operatorv1.ClusterManagerReasonPermissionsMissing,
+	})
+	expect.TextHas(t, limited.Message,
 		`ServiceAccount "open-cluster-management/cluster-manager"`, "ClusterConnections (", "Push (", "clusterconnections.fleet.capstan.io",
-		"get,list,watch,patch secrets (cluster-connection)", "servicecidrs.networking.k8s.io", "open-cluster-management:push-agent:credentials",
-	} {
-		if !strings.Contains(limited.Message, wanted) {
-			t.Errorf("the message does not have %s:\n%s", wanted, limited.Message)
-		}
-	}
+		"get,list,watch,patch secrets (cluster-connection)", "servicecidrs.networking.k8s.io", "open-cluster-management:push-agent:credentials")
 	for _, unwanted := range []string{"Components (", "NetworkPolicies ("} {
 		if strings.Contains(limited.Message, unwanted) {
 			t.Errorf("under OCM's role nothing of OCM's contract is off, but the message has %s:\n%s", unwanted, limited.Message)
 		}
 	}
-	l.hasContract(t)
+
+	// This is what OCM's users expect of a hub.
+	deployments := l.deployments(t)
+	for _, name := range []string{"registration-controller", "registration-webhook", "work-webhook"} {
+		if _, found := deployments["cluster-manager-"+name]; !found {
+			t.Errorf("Deployment %s is missing", name)
+		}
+		role := "open-cluster-management:cluster-manager-" + strings.Replace(name, "-", ":", 1)
+		if !l.exists(t, &rbacv1.ClusterRole{}, role, "") || !l.exists(t, &rbacv1.ClusterRoleBinding{}, role, "") {
+			t.Errorf("role %s or its binding is missing", role)
+		}
+	}
+	webhooks := &admissionv1.ValidatingWebhookConfigurationList{}
+	if err := l.client.List(t.Context(), webhooks); err != nil || len(webhooks.Items) == 0 {
+		t.Errorf("there are no validating webhooks: %v", err)
+	}
+	if !l.exists(t, &rbacv1.ClusterRole{}, operatorv1.BootstrapClusterRole, "") {
+		t.Error("nobody may register")
+	}
 	if _, found := l.deployments(t)["cluster-manager-push-agent"]; found {
 		t.Error("there is a push agent, with rights that it does not have")
 	}
@@ -74,7 +85,7 @@ func TestUnderOCMsRole(t *testing.T) {
 	})
 	l.await(t, "a change of the spec is installed", l.installed(t))
 
-	beyond := role(t, beyondRole)
+	beyond := cluster.ReadRole(t, beyondRole)
 	l.allow(t, "ocm", beyond.Name, beyond.Rules)
 	l.await(t, "what the role of the documentation allows is on", func() bool {
 		_, found := l.deployments(t)["cluster-manager-push-agent"]
@@ -88,7 +99,7 @@ func TestUnderOCMsRole(t *testing.T) {
 func TestARoleThatIsTooSmallIsTold(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
-	full := role(t, ocmRole).Rules
+	full := cluster.ReadRole(t, ocmRole).Rules
 	var small, withheld []rbacv1.PolicyRule
 	for _, rule := range full {
 		switch rule.APIGroups[0] {
@@ -120,7 +131,7 @@ func TestARoleThatIsTooSmallIsTold(t *testing.T) {
 func TestABindingThatTheOperatorMayNotRelease(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
-	l.startAs(t, "ocm", role(t, ocmRole).Rules)
+	l.startAs(t, "ocm", cluster.ReadRole(t, ocmRole).Rules)
 	cm := &operatorv1.ClusterManager{}
 	cm.Name, cm.Annotations = testName, map[string]string{operatorv1.AnnotationDeletionDeadline: "0s"}
 	l.create(t, cm)
@@ -178,28 +189,6 @@ func (l *lab) installed(t testing.TB) func() bool {
 	}
 }
 
-// hasContract checks what OCM's users expect of a hub.
-func (l *lab) hasContract(t testing.TB) {
-	t.Helper()
-	deployments := l.deployments(t)
-	for _, name := range []string{"registration-controller", "registration-webhook", "work-webhook"} {
-		if _, found := deployments["cluster-manager-"+name]; !found {
-			t.Errorf("Deployment %s is missing", name)
-		}
-		role := "open-cluster-management:cluster-manager-" + strings.Replace(name, "-", ":", 1)
-		if !l.exists(t, &rbacv1.ClusterRole{}, role, "") || !l.exists(t, &rbacv1.ClusterRoleBinding{}, role, "") {
-			t.Errorf("role %s or its binding is missing", role)
-		}
-	}
-	webhooks := &admissionv1.ValidatingWebhookConfigurationList{}
-	if err := l.client.List(t.Context(), webhooks); err != nil || len(webhooks.Items) == 0 {
-		t.Errorf("there are no validating webhooks: %v", err)
-	}
-	if !l.exists(t, &rbacv1.ClusterRole{}, operatorv1.BootstrapClusterRole, "") {
-		t.Error("nobody may register")
-	}
-}
-
 // startAs runs the operator as it runs on a cluster, with an account that has the
 // rules and no others.
 func (l *lab) startAs(t testing.TB, name string, rules []rbacv1.PolicyRule) {
@@ -229,23 +218,5 @@ func account(name string) string { return "operator:" + name }
 // allow gives the account a ClusterRole.
 func (l *lab) allow(t testing.TB, name, clusterRole string, rules []rbacv1.PolicyRule) {
 	t.Helper()
-	l.create(t,
-		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: clusterRole}, Rules: rules},
-		&rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: clusterRole},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: clusterRole},
-			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: account(name)}},
-		})
-}
-
-// role reads a ClusterRole from a file.
-func role(t testing.TB, file string) *rbacv1.ClusterRole {
-	t.Helper()
-	content, err := os.ReadFile(file)
-	expect.NoError(t, err)
-	read := &rbacv1.ClusterRole{}
-	if err := yaml.UnmarshalStrict([]byte(strings.Split(string(content), "\n---")[0]), read); err != nil {
-		t.Fatalf("reading %s: %v", file, err)
-	}
-	return read
+	l.create(t, build.ClusterRole(clusterRole, rules...), build.ClusterRoleBinding(clusterRole, clusterRole, build.UserSubject(account(name))))
 }

@@ -64,7 +64,6 @@ func TestPropagationBringsItsDefinitions(t *testing.T) {
 		}
 	}
 	admission(true)
-	propagator(t, l)
 	l.writes = 0
 	if _, err := l.pass(t); err != nil || l.writes != 0 {
 		t.Errorf("a pass over a settled hub made %d writes: %v", l.writes, err)
@@ -85,7 +84,6 @@ func TestPropagationBringsItsDefinitions(t *testing.T) {
 	if got := l.condition(t, operatorv1.ClusterManagerConditionHubPropagationDegraded); got.Type != "" {
 		t.Errorf("without the gate there is a condition %+v", got)
 	}
-	foreignPolicies(t, l)
 }
 
 // ofPropagation are the objects that are there with the gate only.
@@ -99,9 +97,13 @@ func ofPropagation() map[client.Object]client.ObjectKey {
 	}
 }
 
-// propagator looks for the controller with its ClusterRole, whose rules are its own.
-func propagator(t testing.TB, l *lab) {
-	t.Helper()
+// TestPropagationLeavesAloneWhatIsNotItsOwn looks for the controller with its ClusterRole, whose rules are its own, and
+// has a definition that is there already.
+func TestPropagationLeavesAloneWhatIsNotItsOwn(t *testing.T) {
+	t.Parallel()
+	l := teardownLabs.TakeFixture(t)
+	l.hub(t, propagating)
+	l.settle(t)
 	for object, key := range ofPropagation() {
 		if !l.exists(t, object, key.Name, key.Namespace) {
 			t.Errorf("%T %s is missing", object, key)
@@ -134,19 +136,16 @@ func propagator(t testing.TB, l *lab) {
 	if len(now.Rules) != 1 || now.Labels[operatorv1.LabelCreatedByClusterManager] == "" {
 		t.Errorf("the operator has to leave the rules alone and nothing else: %+v", now)
 	}
-}
 
-// checkForeignPolicies has a definition that is there already and is somebody else's.
-func foreignPolicies(t testing.TB, l *lab) {
-	t.Helper()
+	// A definition is somebody else's.
+	l.change(t, func(cm *operatorv1.ClusterManager) { cm.Spec.PlacementConfiguration = nil })
 	foreign := &apiextensionsv1.CustomResourceDefinition{}
 	l.exists(t, foreign, l.deps.Propagation[0].Name, "")
+	ours := foreign.Labels
 	foreign.Labels = map[string]string{"app": "karmada"}
 	expect.NoError(t, l.client.Update(t.Context(), foreign))
 	l.change(t, propagating)
-	if _, err := l.pass(t); err != nil {
-		t.Fatal(err)
-	}
+	l.onePass(t)
 	applied := l.condition(t, operatorv1.ClusterManagerConditionApplied)
 	if applied.Reason != operatorv1.ClusterManagerReasonCRDApplyFailed || !strings.Contains(applied.Message, foreign.Name) {
 		t.Errorf("Applied is %+v, want the name of the definition", applied)
@@ -155,4 +154,6 @@ func foreignPolicies(t testing.TB, l *lab) {
 	if !l.exists(t, live, foreign.Name, "") || live.ResourceVersion != foreign.ResourceVersion {
 		t.Errorf("the definition of somebody else was changed: %+v", live.ObjectMeta)
 	}
+	live.Labels = ours // the next test of the lab finds its own
+	expect.NoError(t, l.client.Update(t.Context(), live))
 }
