@@ -6,7 +6,6 @@ package klusterlet
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -22,6 +21,7 @@ import (
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/registration/handover"
+	"github.com/capstan-io/capstan/internal/testing/cluster"
 	"github.com/capstan-io/capstan/internal/testing/expect"
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
 )
@@ -58,24 +58,7 @@ func (h *harness) reconcileDeleted(name string) {
 // empty does what Kubernetes' controllers do with namespaces that are deleted.
 func (h *harness) empty() {
 	h.t.Helper()
-	list := &corev1.NamespaceList{}
-	expect.NoError(h.t, h.admin.List(h.t.Context(), list))
-	for i := range list.Items {
-		namespace := &list.Items[i]
-		if namespace.DeletionTimestamp.IsZero() {
-			continue
-		}
-		for _, kind := range []client.Object{
-			&appsv1.Deployment{}, &corev1.Pod{}, &corev1.Secret{}, &corev1.ConfigMap{}, &corev1.ServiceAccount{},
-			&rbacv1.Role{}, &rbacv1.RoleBinding{}, &networkingv1.NetworkPolicy{},
-		} {
-			expect.NoError(h.t, h.admin.DeleteAllOf(h.t.Context(), kind, client.InNamespace(namespace.Name), client.GracePeriodSeconds(0)))
-		}
-		namespace.Spec.Finalizers = nil
-		if err := h.admin.SubResource("finalize").Update(h.t.Context(), namespace); client.IgnoreNotFound(err) != nil {
-			h.t.Fatal(err)
-		}
-	}
+	expect.NoError(h.t, cluster.EndNamespaces(h.t.Context(), h.admin))
 }
 
 // marked returns what has the labels, of all kinds that we install.
@@ -135,29 +118,23 @@ func TestRemovalTakesEverythingWithoutTheHub(t *testing.T) {
 		if work := (&workv1.AppliedManifestWork{}); !h.exists(work, "", foreign) || len(work.Finalizers) != 1 {
 			t.Errorf("the AppliedManifestWork of another agent was touched: %v", work.Finalizers)
 		}
-		h.expectRemoved("klusterlet")
+		// It was the last one: nothing is left but the definitions.
+		h.expectNone(t, "klusterlet")
+		for _, name := range []string{agentNamespace, operatorv1.DefaultAddOnNamespace} {
+			if h.exists(&corev1.Namespace{}, "", name) {
+				t.Errorf("namespace %q is left", name)
+			}
+		}
+		for _, name := range []string{manifests.ExecutionRole, manifests.AggregateRole} {
+			if h.exists(&rbacv1.ClusterRole{}, "", name) {
+				t.Errorf("role %q is left", name)
+			}
+		}
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if !h.exists(crd, "", "appliedmanifestworks.work.open-cluster-management.io") || crd.Annotations[operatorv1.AnnotationCRDVersion] != "" {
+			t.Errorf("the definitions have to stay, without our version: %v", crd.Annotations)
+		}
 	})
-}
-
-// expectRemoved sees that nothing is left of the Klusterlet, which was the last
-// one, but the definitions.
-func (h *harness) expectRemoved(klusterlet string) {
-	h.t.Helper()
-	h.expectNone(h.t, klusterlet)
-	for _, name := range []string{agentNamespace, operatorv1.DefaultAddOnNamespace} {
-		if h.exists(&corev1.Namespace{}, "", name) {
-			h.t.Errorf("namespace %q is left", name)
-		}
-	}
-	for _, name := range []string{manifests.ExecutionRole, manifests.AggregateRole} {
-		if h.exists(&rbacv1.ClusterRole{}, "", name) {
-			h.t.Errorf("role %q is left", name)
-		}
-	}
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if !h.exists(crd, "", "appliedmanifestworks.work.open-cluster-management.io") || crd.Annotations[operatorv1.AnnotationCRDVersion] != "" {
-		h.t.Errorf("the definitions have to stay, without our version: %v", crd.Annotations)
-	}
 }
 
 // appliedWork makes an AppliedManifestWork of an agent, with the agent's finalizer.
@@ -166,16 +143,10 @@ func (h *harness) appliedWork(name, agent string) string {
 	work := &workv1.AppliedManifestWork{ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{workv1.FinalizerAppliedManifestWorkCleanup}}}
 	work.Spec.AgentID, work.Spec.HubHash, work.Spec.ManifestWorkName = agent, "hash", name
 	// The definition is established by the API server itself, in its own time.
-	deadline := time.Now().Add(establishPatience)
-	for {
-		err := h.admin.Create(h.t.Context(), work)
-		if err == nil || apierrors.IsAlreadyExists(err) {
-			return name
-		}
-		if time.Now().After(deadline) {
-			h.t.Fatal(err)
-		}
-	}
+	expect.Eventually(h.t, "AppliedManifestWorks are served", func() error {
+		return client.IgnoreAlreadyExists(h.admin.Create(h.t.Context(), work))
+	})
+	return name
 }
 
 // TestRemovalKeepsWhatAnotherAgentTakesOver is about a Klusterlet that goes before its

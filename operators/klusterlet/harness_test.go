@@ -234,9 +234,7 @@ func (h *harness) available(namespace, name string) {
 // kubeconfig returns a kubeconfig of the hub for the user, changed by the functions.
 func (h *harness) kubeconfig(user string, change ...func(*clientcmdapi.Cluster, *clientcmdapi.AuthInfo)) []byte {
 	h.t.Helper()
-	added, err := h.env.AddUser(envtest.User{Name: user}, h.config)
-	expect.NoError(h.t, err)
-	return cluster.WriteKubeconfig(h.t, added.Config(), change...)
+	return cluster.UserKubeconfig(h.t, h.env, user, change...)
 }
 
 // secret writes a secret, whether it is there or not.
@@ -247,19 +245,16 @@ func (h *harness) secret(namespace, name string, data map[string][]byte) {
 
 // hubRules are what the hub allows an accepted cluster.
 func hubRules() []rbacv1.PolicyRule {
-	rule := func(group, resource string, verbs ...string) rbacv1.PolicyRule {
-		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
-	}
 	return []rbacv1.PolicyRule{
-		rule("certificates.k8s.io", "certificatesigningrequests", "create", "get", "list", "watch"),
-		rule("cluster.open-cluster-management.io", "managedclusters", "get", "list", "update", "watch"),
-		rule("cluster.open-cluster-management.io", "managedclusters/status", "patch", "update"),
-		rule("register.open-cluster-management.io", "managedclusters/clientcertificates", "renew"),
-		rule("coordination.k8s.io", "leases", "get", "list", "watch", "update"),
-		rule("", "events", "create", "patch", "update"),
-		rule("events.k8s.io", "events", "create", "patch", "update"),
-		rule("work.open-cluster-management.io", "manifestworks", "get", "list", "watch", "update", "patch"),
-		rule("work.open-cluster-management.io", "manifestworks/status", "patch", "update"),
+		build.AccessRule("certificates.k8s.io", "certificatesigningrequests", "create", "get", "list", "watch"),
+		build.AccessRule("cluster.open-cluster-management.io", "managedclusters", "get", "list", "update", "watch"),
+		build.AccessRule("cluster.open-cluster-management.io", "managedclusters/status", "patch", "update"),
+		build.AccessRule("register.open-cluster-management.io", "managedclusters/clientcertificates", "renew"),
+		build.AccessRule("coordination.k8s.io", "leases", "get", "list", "watch", "update"),
+		build.AccessRule("", "events", "create", "patch", "update"),
+		build.AccessRule("events.k8s.io", "events", "create", "patch", "update"),
+		build.AccessRule("work.open-cluster-management.io", "manifestworks", "get", "list", "watch", "update", "patch"),
+		build.AccessRule("work.open-cluster-management.io", "manifestworks/status", "patch", "update"),
 	}
 }
 

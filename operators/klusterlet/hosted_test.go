@@ -8,19 +8,18 @@ import (
 	"testing"
 	"time"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/config"
+	"github.com/capstan-io/capstan/internal/testing/build"
+	"github.com/capstan-io/capstan/internal/testing/cluster"
 	"github.com/capstan-io/capstan/internal/testing/env"
 	"github.com/capstan-io/capstan/internal/testing/expect"
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
@@ -104,16 +103,30 @@ func TestHostedOperatorInstallsEachPartWhereItBelongs(t *testing.T) {
 		h.prepared("hosted")
 		for _, name := range []string{"hosted-registration-agent", "hosted-work-agent"} {
 			container := h.deployment("hosted", name).Spec.Template.Spec.Containers[0]
-			if !strings.Contains(strings.Join(container.Args, " "), "--spoke-kubeconfig=/spoke/config/kubeconfig") {
-				t.Errorf("Deployment %q does not work on the managed cluster: %v", name, container.Args)
+			expect.TextHas(t, name+" "+strings.Join(container.Args, " "), "--spoke-kubeconfig=/spoke/config/kubeconfig")
+		}
+		for _, name := range []string{"appliedmanifestworks.work.open-cluster-management.io", "clusterclaims.cluster.open-cluster-management.io"} {
+			if !h.member.exists(&apiextensionsv1.CustomResourceDefinition{}, "", name) {
+				t.Errorf("definition %q is missing on the managed cluster", name)
 			}
 		}
-		h.expectPlaces()
-		for _, finalizer := range []string{operatorv1.FinalizerKlusterletCleanup, operatorv1.FinalizerKlusterletHostedCleanup} {
-			if !strings.Contains(strings.Join(h.get("hosted").Finalizers, " "), finalizer) {
-				t.Errorf("finalizer %q is missing", finalizer)
+		for _, name := range []string{agentNamespace, operatorv1.DefaultAddOnNamespace} {
+			if !h.member.exists(&corev1.Namespace{}, "", name) {
+				t.Errorf("namespace %q is missing on the managed cluster", name)
+			}
+			if h.exists(&corev1.Namespace{}, "", name) {
+				t.Errorf("namespace %q is on the management cluster, where nobody needs it", name)
 			}
 		}
+		if h.exists(&rbacv1.ClusterRoleBinding{}, "", "open-cluster-management:hosted-work:execution-admin") {
+			t.Error("the agent is an administrator of the management cluster")
+		}
+		for _, name := range []string{"hosted-registration-sa", "hosted-work-sa"} {
+			if !h.exists(&corev1.ServiceAccount{}, "hosted", name) || !h.member.exists(&corev1.ServiceAccount{}, agentNamespace, name) {
+				t.Errorf("ServiceAccount %q is missing on one of the clusters", name)
+			}
+		}
+		expect.TextHas(t, strings.Join(h.get("hosted").Finalizers, " "), operatorv1.FinalizerKlusterletCleanup, operatorv1.FinalizerKlusterletHostedCleanup)
 		before := h.get("hosted").ResourceVersion
 		if result := h.reconcile("hosted"); result.RequeueAfter != memberResync {
 			t.Errorf("the managed cluster is looked at again after %s, want %s", result.RequeueAfter, memberResync)
@@ -122,33 +135,6 @@ func TestHostedOperatorInstallsEachPartWhereItBelongs(t *testing.T) {
 			t.Error("a pass with nothing to do changes the Klusterlet")
 		}
 	})
-}
-
-// expectPlaces sees what of the Klusterlet hosted is on which cluster.
-func (h *hostedHarness) expectPlaces() {
-	t := h.t
-	t.Helper()
-	for _, name := range []string{"appliedmanifestworks.work.open-cluster-management.io", "clusterclaims.cluster.open-cluster-management.io"} {
-		if !h.member.exists(&apiextensionsv1.CustomResourceDefinition{}, "", name) {
-			t.Errorf("definition %q is missing on the managed cluster", name)
-		}
-	}
-	for _, name := range []string{agentNamespace, operatorv1.DefaultAddOnNamespace} {
-		if !h.member.exists(&corev1.Namespace{}, "", name) {
-			t.Errorf("namespace %q is missing on the managed cluster", name)
-		}
-		if h.exists(&corev1.Namespace{}, "", name) {
-			t.Errorf("namespace %q is on the management cluster, where nobody needs it", name)
-		}
-	}
-	if h.exists(&rbacv1.ClusterRoleBinding{}, "", "open-cluster-management:hosted-work:execution-admin") {
-		t.Error("the agent is an administrator of the management cluster")
-	}
-	for _, name := range []string{"hosted-registration-sa", "hosted-work-sa"} {
-		if !h.exists(&corev1.ServiceAccount{}, "hosted", name) || !h.member.exists(&corev1.ServiceAccount{}, agentNamespace, name) {
-			t.Errorf("ServiceAccount %q is missing on one of the clusters", name)
-		}
-	}
 }
 
 func TestHostedOperatorInstallsOneAgentInModeSingletonHosted(t *testing.T) {
@@ -222,16 +208,7 @@ func (h *hostedHarness) as(name, secret string) (*rest.Config, string) {
 	if !h.exists(found, name, secret) {
 		h.t.Fatalf("secret %s/%s is missing", name, secret)
 	}
-	kubeconfig, err := clientcmd.Load(found.Data[operatorv1.KubeConfigKey])
-	expect.NoError(h.t, err)
-	user := kubeconfig.AuthInfos[kubeconfig.Contexts[kubeconfig.CurrentContext].AuthInfo]
-	if user.TokenFile != manifests.MemberToken || user.Token != "" || len(user.ClientKeyData) > 0 {
-		h.t.Errorf("the agent logs in with something else than the file of its token: %+v", user)
-	}
-	user.TokenFile, user.Token = "", string(found.Data[operatorv1.TokenKey])
-	config, err := clientcmd.NewDefaultClientConfig(*kubeconfig, nil).ClientConfig()
-	expect.NoError(h.t, err)
-	return config, user.Token
+	return cluster.TokenAccess(h.t, found, manifests.MemberToken)
 }
 
 func TestHostedOperatorGivesAgentsWhatTheyNeedAndNothingMore(t *testing.T) {
@@ -253,13 +230,12 @@ func TestHostedOperatorGivesAgentsWhatTheyNeedAndNothingMore(t *testing.T) {
 		},
 	} {
 		config, _ := h.as("hosted", agent.secret)
-		who := h.client(config)
 		for _, rule := range agent.rules {
 			for _, single := range singles(rule) {
-				h.reviewUntil(who, single, true)
+				env.WaitAllowed(t.Context(), t, config, env.SelfReview(), "", single, true)
 			}
 		}
-		h.reviewUntil(who, agent.refused, false)
+		env.NeverAllowed(t, config, env.SelfReview(), "", agent.refused)
 	}
 	// What works have is up to the built-in role admin, among others.
 	config, _ := h.as("hosted", operatorv1.ExternalManagedKubeConfigWorkSecret)
@@ -268,7 +244,7 @@ func TestHostedOperatorGivesAgentsWhatTheyNeedAndNothingMore(t *testing.T) {
 			t.Errorf("the binding %q of the work agent is missing", binding)
 		}
 	}
-	h.reviewUntil(h.client(config), rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"create"}}, true)
+	env.WaitAllowed(t.Context(), t, config, env.SelfReview(), "", build.AccessRule("", "namespaces", "create"), true)
 	created := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "made-by-a-work"}}
 	if err := h.client(config).Create(t.Context(), created); err != nil {
 		t.Errorf("the work agent cannot create what a work has: %v", err)
@@ -278,64 +254,10 @@ func TestHostedOperatorGivesAgentsWhatTheyNeedAndNothingMore(t *testing.T) {
 	}
 	for _, rule := range h.c.Rules.Work.Home {
 		for _, single := range singles(rule) {
-			h.reviewAccount("system:serviceaccount:hosted:hosted-work-sa", "hosted", single, true)
-			h.reviewAccount("system:serviceaccount:hosted:hosted-work-sa", operatorNamespace, single, false)
+			env.WaitAllowed(t.Context(), t, h.config, env.UserReview("system:serviceaccount:hosted:hosted-work-sa"), "hosted", single, true)
+			env.NeverAllowed(t, h.config, env.UserReview("system:serviceaccount:hosted:hosted-work-sa"), operatorNamespace, single)
 		}
 	}
-}
-
-// reviewUntil waits until the API server allows the client what the rule says,
-// or fails unless it refuses.
-func (h *hostedHarness) reviewUntil(who client.Client, single rbacv1.PolicyRule, want bool) {
-	h.t.Helper()
-	spec := authorizationv1.SelfSubjectAccessReviewSpec{}
-	if len(single.NonResourceURLs) > 0 {
-		spec.NonResourceAttributes = &authorizationv1.NonResourceAttributes{Path: single.NonResourceURLs[0], Verb: single.Verbs[0]}
-	} else {
-		spec.ResourceAttributes = attributes(single)
-	}
-	h.poll(single, want, func() (bool, error) {
-		review := &authorizationv1.SelfSubjectAccessReview{Spec: spec}
-		err := who.Create(h.t.Context(), review)
-		return review.Status.Allowed, err
-	})
-}
-
-// reviewAccount does so for a ServiceAccount of the management cluster.
-func (h *hostedHarness) reviewAccount(user, namespace string, single rbacv1.PolicyRule, want bool) {
-	h.t.Helper()
-	wanted := attributes(single)
-	wanted.Namespace = namespace
-	h.poll(single, want, func() (bool, error) {
-		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: wanted}}
-		err := h.admin.Create(h.t.Context(), review)
-		return review.Status.Allowed, err
-	})
-}
-
-func (h *hostedHarness) poll(single rbacv1.PolicyRule, want bool, ask func() (bool, error)) {
-	h.t.Helper()
-	deadline := time.Now().Add(establishPatience)
-	for {
-		allowed, err := ask()
-		expect.NoError(h.t, err)
-		if allowed == want {
-			return
-		}
-		if !want || time.Now().After(deadline) {
-			h.t.Errorf("%v: got allowed=%t, want %t", single, allowed, want)
-			return
-		}
-	}
-}
-
-func attributes(single rbacv1.PolicyRule) *authorizationv1.ResourceAttributes {
-	resource, subresource, _ := strings.Cut(single.Resources[0], "/")
-	found := &authorizationv1.ResourceAttributes{Group: single.APIGroups[0], Resource: resource, Subresource: subresource, Verb: single.Verbs[0]}
-	if len(single.ResourceNames) > 0 {
-		found.Name = single.ResourceNames[0]
-	}
-	return found
 }
 
 // account returns the UID of an agent's account on the member.

@@ -61,8 +61,22 @@ func TestOperatorInstallsBothAgentsWithItsRoleOnly(t *testing.T) {
 		if replicas := *h.deployment(agentNamespace, "klusterlet-work-agent").Spec.Replicas; replicas != 0 {
 			t.Errorf("the work agent has %d replicas before the cluster has joined, want 0", replicas)
 		}
-		h.expectSurroundings()
-		h.expectFindable()
+		for _, name := range []string{"appliedmanifestworks.work.open-cluster-management.io", "clusterclaims.cluster.open-cluster-management.io"} {
+			crd := &apiextensionsv1.CustomResourceDefinition{}
+			if !h.exists(crd, "", name) || crd.Annotations[operatorv1.AnnotationCRDVersion] != "1.2.3" {
+				t.Errorf("definition %q is not there, or not of this version: %v", name, crd.Annotations)
+			}
+		}
+		namespace := &corev1.Namespace{}
+		if !h.exists(namespace, "", agentNamespace) || namespace.Labels[operatorv1.LabelKlusterlet] != "klusterlet" ||
+			namespace.Annotations[operatorv1.AnnotationWorkloadAllowed] != "management" {
+			t.Errorf("the namespace of the agents lacks its marks: %v %v", namespace.Labels, namespace.Annotations)
+		}
+		for _, name := range []string{"execution", "aggregate", "execution-admin", "agent"} {
+			if !h.exists(&rbacv1.ClusterRoleBinding{}, "", "open-cluster-management:klusterlet-work:"+name) {
+				t.Errorf("the binding %q of the work agent is missing", name)
+			}
+		}
 
 		before := h.get("klusterlet").ResourceVersion
 		deployment := h.deployment(agentNamespace, "klusterlet-registration-agent").ResourceVersion
@@ -73,45 +87,25 @@ func TestOperatorInstallsBothAgentsWithItsRoleOnly(t *testing.T) {
 	})
 }
 
-// expectSurroundings sees that there is what the agents need besides their
-// Deployments.
-func (h *harness) expectSurroundings() {
-	t := h.t
-	t.Helper()
-	for _, name := range []string{"appliedmanifestworks.work.open-cluster-management.io", "clusterclaims.cluster.open-cluster-management.io"} {
-		crd := &apiextensionsv1.CustomResourceDefinition{}
-		if !h.exists(crd, "", name) || crd.Annotations[operatorv1.AnnotationCRDVersion] != "1.2.3" {
-			t.Errorf("definition %q is not there, or not of this version: %v", name, crd.Annotations)
+// TestOperatorTellsToolsWhatItInstalled looks at the status.
+func TestOperatorTellsToolsWhatItInstalled(t *testing.T) {
+	t.Parallel()
+	underBothRoles(t, func(t *testing.T, h *harness) {
+		h.klusterlet("klusterlet")
+		h.reconcile("klusterlet")
+		status := h.get("klusterlet").Status
+		for _, name := range []string{"klusterlet-registration-agent", "klusterlet-work-agent"} {
+			if !slices.ContainsFunc(status.RelatedResources, func(r operatorv1.RelatedResourceMeta) bool { return r.Resource == "deployments" && r.Name == name }) {
+				t.Errorf("relatedResources lack Deployment %q, by which tools find it", name)
+			}
+			if !slices.ContainsFunc(status.Generations, func(r operatorv1.GenerationStatus) bool { return r.Name == name && r.LastGeneration == 1 }) {
+				t.Errorf("generations lack Deployment %q: %+v", name, status.Generations)
+			}
 		}
-	}
-	namespace := &corev1.Namespace{}
-	if !h.exists(namespace, "", agentNamespace) || namespace.Labels[operatorv1.LabelKlusterlet] != "klusterlet" ||
-		namespace.Annotations[operatorv1.AnnotationWorkloadAllowed] != "management" {
-		t.Errorf("the namespace of the agents lacks its marks: %v %v", namespace.Labels, namespace.Annotations)
-	}
-	for _, name := range []string{"execution", "aggregate", "execution-admin", "agent"} {
-		if !h.exists(&rbacv1.ClusterRoleBinding{}, "", "open-cluster-management:klusterlet-work:"+name) {
-			t.Errorf("the binding %q of the work agent is missing", name)
+		if status.ObservedGeneration != h.get("klusterlet").Generation {
+			t.Error("observedGeneration is not that of the spec")
 		}
-	}
-}
-
-// expectFindable sees that the status tells tools what was installed.
-func (h *harness) expectFindable() {
-	t := h.t
-	t.Helper()
-	status := h.get("klusterlet").Status
-	for _, name := range []string{"klusterlet-registration-agent", "klusterlet-work-agent"} {
-		if !slices.ContainsFunc(status.RelatedResources, func(r operatorv1.RelatedResourceMeta) bool { return r.Resource == "deployments" && r.Name == name }) {
-			t.Errorf("relatedResources lack Deployment %q, by which tools find it", name)
-		}
-		if !slices.ContainsFunc(status.Generations, func(r operatorv1.GenerationStatus) bool { return r.Name == name && r.LastGeneration == 1 }) {
-			t.Errorf("generations lack Deployment %q: %+v", name, status.Generations)
-		}
-	}
-	if status.ObservedGeneration != h.get("klusterlet").Generation {
-		t.Error("observedGeneration is not that of the spec")
-	}
+	})
 }
 
 func TestOperatorReplacesTheAgentsWhenTheModeChanges(t *testing.T) {

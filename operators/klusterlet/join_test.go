@@ -4,13 +4,6 @@
 package klusterlet
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/server/certs"
 	"github.com/capstan-io/capstan/internal/testing/expect"
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
 )
@@ -41,6 +35,8 @@ func TestOperatorTellsWhyTheClusterDoesNotJoin(t *testing.T) {
 	h.expect(k, operatorv1.KlusterletJoined, metav1.ConditionFalse, operatorv1.JoinReasonBootstrapSecretMissing)
 	h.expect(k, degradedType, metav1.ConditionTrue, "BootstrapSecretMissing,HubKubeConfigSecretMissing")
 
+	another, err := certs.NewAuthority("another", time.Now())
+	expect.NoError(t, err)
 	for _, step := range []struct {
 		reason     string
 		kubeconfig []byte
@@ -54,7 +50,7 @@ func TestOperatorTellsWhyTheClusterDoesNotJoin(t *testing.T) {
 			operatorv1.JoinReasonHubUnreachable, "BootstrapSecretError", "https://127.0.0.1:1",
 		},
 		{
-			"the CA of another hub", h.kubeconfig("stranger", func(c *clientcmdapi.Cluster, a *clientcmdapi.AuthInfo) { c.CertificateAuthorityData = otherCA(t) }),
+			"the CA of another hub", h.kubeconfig("stranger", func(c *clientcmdapi.Cluster, a *clientcmdapi.AuthInfo) { c.CertificateAuthorityData = another.CertPEM }),
 			operatorv1.JoinReasonHubCertificateUntrusted, "BootstrapSecretError", "certificate-authority-data",
 		},
 		{
@@ -220,18 +216,4 @@ func TestOperatorMovesTheAgentsWithTheirCredential(t *testing.T) {
 	if !h.exists(&corev1.Namespace{}, "", next) {
 		t.Error("the new namespace is gone")
 	}
-}
-
-// otherCA returns a certificate authority that did not sign the hub's certificate.
-func otherCA(t testing.TB) []byte {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	expect.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "another"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	expect.NoError(t, err)
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }

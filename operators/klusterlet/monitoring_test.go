@@ -9,12 +9,12 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/testing/cluster"
 )
 
 // TestOperatorTellsWhyThereAreNoPodMonitors is without the definition of PodMonitors: what is made with it is
@@ -72,15 +72,13 @@ func TestPodMonitorOfTheOperatorStaysUntilTheLastKlusterletGoes(t *testing.T) {
 // expectPodMonitors sees in which namespaces there are PodMonitors.
 func (h *harness) expectPodMonitors(want map[string]bool) {
 	h.t.Helper()
-	for namespace, want := range want {
+	monitors := map[client.ObjectKey]bool{}
+	for namespace, there := range want {
 		name := "capstan-agents"
 		if namespace == operatorNamespace {
 			name = "capstan-klusterlet"
 		}
-		monitor := &unstructured.Unstructured{}
-		monitor.SetGroupVersionKind(schema.GroupVersionKind{Group: "monitoring.coreos.com", Version: "v1", Kind: "PodMonitor"})
-		if got := h.exists(monitor, namespace, name); got != want {
-			h.t.Errorf("PodMonitor %s/%s is there: %t, want %t", namespace, name, got, want)
-		}
+		monitors[client.ObjectKey{Namespace: namespace, Name: name}] = there
 	}
+	cluster.HasPodMonitors(h.t, h.admin, monitors)
 }

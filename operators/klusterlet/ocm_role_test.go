@@ -4,7 +4,6 @@
 package klusterlet
 
 import (
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -20,34 +19,27 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/kube/rights"
+	"github.com/capstan-io/capstan/internal/testing/cluster"
 	"github.com/capstan-io/capstan/internal/testing/env"
 	"github.com/capstan-io/capstan/internal/testing/expect"
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
 	"github.com/capstan-io/capstan/operators/klusterlet/permissions"
 )
 
+// ocmRole is what OCM's chart allows the operator.
+const ocmRole = "testdata/ocm-operator-role.yaml"
+
 // removalMax is how long a removal may take that does not see the pods of agents.
 const removalMax = podsGoneMax + time.Minute
-
-// ocmRules returns what OCM's chart allows the operator.
-func ocmRules(t testing.TB) []rbacv1.PolicyRule {
-	t.Helper()
-	content, err := os.ReadFile("testdata/ocm-operator-role.yaml")
-	expect.NoError(t, err)
-	role := &rbacv1.ClusterRole{}
-	expect.NoError(t, yaml.UnmarshalStrict(content, role))
-	return role.Rules
-}
 
 // olderRules returns what OCM's charts before NetworkPolicies allowed it.
 func olderRules(t testing.TB) []rbacv1.PolicyRule {
 	t.Helper()
-	return slices.DeleteFunc(ocmRules(t), func(rule rbacv1.PolicyRule) bool {
+	return slices.DeleteFunc(cluster.ReadRole(t, ocmRole).Rules, func(rule rbacv1.PolicyRule) bool {
 		return slices.Contains(rule.APIGroups, networkingv1.GroupName)
 	})
 }
@@ -75,7 +67,7 @@ func TestTheOperatorRunsUnderTheRolesOfOCMsCharts(t *testing.T) {
 		rules []rbacv1.PolicyRule
 		added []string
 	}{
-		"OfToday":               {ocmRules(t), nil},
+		"OfToday":               {cluster.ReadRole(t, ocmRole).Rules, nil},
 		"BeforeNetworkPolicies": {olderRules(t), []string{"networkpolicies.networking.k8s.io"}},
 	} {
 		t.Run(name, func(t *testing.T) {

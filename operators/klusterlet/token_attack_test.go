@@ -14,10 +14,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/testing/cluster"
 	"github.com/capstan-io/capstan/internal/testing/expect"
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
 )
@@ -66,50 +66,42 @@ func TestTheRegistrationAgentGetsNoTokenOfAnotherAccount(t *testing.T) {
 			if mode == operatorv1.InstallModeSingletonHosted {
 				account = manifests.WorkAccount(klusterlet)
 			}
-			here.attack(namespace, account, manifests.WorkAccount(klusterlet))
-		})
-	}
-}
 
-// attack tries all ways to a token of the victim with the rights of the account.
-func (h *harness) attack(namespace, account, victim string) {
-	h.t.Helper()
-	impersonating := rest.CopyConfig(h.config)
-	impersonating.Impersonate = rest.ImpersonationConfig{
-		UserName: "system:serviceaccount:" + namespace + ":" + account,
-		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
-	}
-	agent := h.client(impersonating)
-	// The rights of the agent are there: it may write its own secrets.
-	pending := &corev1.Secret{}
-	key := types.NamespacedName{Namespace: namespace, Name: operatorv1.HubKubeConfigPendingSecret}
-	if err := agent.Get(h.t.Context(), key, pending); err != nil {
-		h.t.Fatalf("the agent may not read its own secret: %v", err)
-	}
-	retyped := pending.DeepCopy()
-	retyped.Annotations = map[string]string{corev1.ServiceAccountNameKey: victim}
-	if err := agent.Update(h.t.Context(), retyped); err != nil {
-		h.t.Fatalf("the agent may not update its own secret: %v", err)
-	}
-	retyped.Type = corev1.SecretTypeServiceAccountToken
-	if err := agent.Update(h.t.Context(), retyped); err == nil {
-		h.t.Error("the type of the secret was changed")
-	}
-	if err := agent.Delete(h.t.Context(), pending); !apierrors.IsForbidden(err) {
-		h.t.Errorf("the agent deletes secret %q, so that it can be made anew: %v", key, err)
-	}
-	for _, name := range []string{operatorv1.HubKubeConfigPendingSecret, operatorv1.HubKubeConfigSecret, "any"} {
-		if err := agent.Create(h.t.Context(), tokenSecret(namespace, name, victim)); !apierrors.IsForbidden(err) {
-			h.t.Errorf("the agent creates secret %q for a token of %q: %v", name, victim, err)
-		}
-	}
-	// Whoever may create secrets does get a token, and by then the agent would have, too.
-	control := tokenSecret(namespace, "control", victim)
-	h.create(control)
-	h.awaitToken(control)
-	expect.NoError(h.t, h.admin.Get(h.t.Context(), key, pending))
-	if len(pending.Data[corev1.ServiceAccountTokenKey]) > 0 {
-		h.t.Errorf("the agent has a token of %q", victim)
+			// These are all ways to a token of the victim with the rights of the account.
+			victim := manifests.WorkAccount(klusterlet)
+			agent := here.client(cluster.AsUser(here.config, "system:serviceaccount:"+namespace+":"+account,
+				"system:serviceaccounts", "system:serviceaccounts:"+namespace, "system:authenticated"))
+			// The rights of the agent are there: it may write its own secrets.
+			pending := &corev1.Secret{}
+			key := types.NamespacedName{Namespace: namespace, Name: operatorv1.HubKubeConfigPendingSecret}
+			expect.NoError(t, agent.Get(t.Context(), key, pending))
+			retyped := pending.DeepCopy()
+			retyped.Annotations = map[string]string{corev1.ServiceAccountNameKey: victim}
+			expect.NoError(t, agent.Update(t.Context(), retyped))
+			retyped.Type = corev1.SecretTypeServiceAccountToken
+			if err := agent.Update(t.Context(), retyped); err == nil {
+				t.Error("the type of the secret was changed")
+			}
+			if err := agent.Delete(t.Context(), pending); !apierrors.IsForbidden(err) {
+				t.Errorf("the agent deletes secret %q, so that it can be made anew: %v", key, err)
+			}
+			for _, name := range []string{operatorv1.HubKubeConfigPendingSecret, operatorv1.HubKubeConfigSecret, "any"} {
+				if err := agent.Create(t.Context(), tokenSecret(namespace, name, victim)); !apierrors.IsForbidden(err) {
+					t.Errorf("the agent creates secret %q for a token of %q: %v", name, victim, err)
+				}
+			}
+			// Whoever may create secrets does get a token, and by then the agent would have, too.
+			control := tokenSecret(namespace, "control", victim)
+			here.create(control)
+			expect.EventuallyTrue(t, tokenPatience, "the token controller fills a secret, without which the attack proves nothing", func() bool {
+				expect.NoError(t, here.admin.Get(t.Context(), client.ObjectKeyFromObject(control), control))
+				return len(control.Data[corev1.ServiceAccountTokenKey]) > 0
+			})
+			expect.NoError(t, here.admin.Get(t.Context(), key, pending))
+			if len(pending.Data[corev1.ServiceAccountTokenKey]) > 0 {
+				t.Errorf("the agent has a token of %q", victim)
+			}
+		})
 	}
 }
 
@@ -119,21 +111,6 @@ func tokenSecret(namespace, name, account string) *corev1.Secret {
 			Namespace: namespace, Name: name, Annotations: map[string]string{corev1.ServiceAccountNameKey: account},
 		},
 		Type: corev1.SecretTypeServiceAccountToken,
-	}
-}
-
-func (h *harness) awaitToken(secret *corev1.Secret) {
-	h.t.Helper()
-	ticker := time.NewTicker(50 * time.Millisecond)
-	defer ticker.Stop()
-	timeout := time.After(tokenPatience)
-	for len(secret.Data[corev1.ServiceAccountTokenKey]) == 0 {
-		select {
-		case <-ticker.C:
-		case <-timeout:
-			h.t.Fatalf("the token controller did not fill secret %q within %s: the attack proves nothing", secret.Name, tokenPatience)
-		}
-		expect.NoError(h.t, h.admin.Get(h.t.Context(), client.ObjectKeyFromObject(secret), secret))
 	}
 }
 
