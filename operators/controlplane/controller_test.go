@@ -77,46 +77,36 @@ func TestAControlPlaneIsInstalledStepByStep(t *testing.T) {
 	if len(cp.Status.Certificates) != 10 {
 		t.Errorf("status has %d certificates, want those of 4 authorities and of 6 others: %v", len(cp.Status.Certificates), cp.Status.Certificates)
 	}
-	h.kubeconfigWorks(cp)
-}
 
-// kubeconfigWorks looks at what others get.
-func (h *harness) kubeconfigWorks(cp *fleetv1alpha1.ControlPlane) {
-	h.t.Helper()
+	// This is what others get.
 	secret := &corev1.Secret{}
 	h.read(secret, kubeconfigs, operatorv1.ExternalHubKubeConfigSecret)
 	config, err := clientcmd.RESTConfigFromKubeConfig(secret.Data["kubeconfig"])
-	expect.NoError(h.t, err)
+	expect.NoError(t, err)
 	pair, err := certs.ParsePair(config.CertData, config.KeyData)
-	expect.NoError(h.t, err)
+	expect.NoError(t, err)
 	if got := pair.Certificate.Subject.Organization; len(got) != 1 || got[0] != fleetv1alpha1.ControlPlaneAdminsGroup {
-		h.t.Errorf("the user of the kubeconfig is in the groups %v", got)
+		t.Errorf("the user of the kubeconfig is in the groups %v", got)
 	}
 	if config.Host != cp.Status.Endpoint || len(config.CAData) == 0 {
-		h.t.Errorf("the kubeconfig leads to %q with %d bytes of authorities", config.Host, len(config.CAData))
+		t.Errorf("the kubeconfig leads to %q with %d bytes of authorities", config.Host, len(config.CAData))
 	}
 	admins := &rbacv1.ClusterRoleBinding{}
 	h.read(admins, "", fleetv1alpha1.ControlPlaneAdminsGroup)
 	info := &corev1.ConfigMap{}
 	h.read(info, metav1.NamespacePublic, "cluster-info")
 	if !strings.Contains(info.Data["kubeconfig"], cp.Status.Endpoint) {
-		h.t.Errorf("cluster-info does not lead to the API server: %s", info.Data["kubeconfig"])
+		t.Errorf("cluster-info does not lead to the API server: %s", info.Data["kubeconfig"])
 	}
-	h.readsClusterSecrets()
-}
-
-// readsClusterSecrets looks at what the API server of the hub has for clients of Karmada: a
-// namespace for Secrets, which the hub's aggregated API server may read.
-func (h *harness) readsClusterSecrets() {
-	h.t.Helper()
+	// For clients of Karmada there is a namespace for Secrets, which the hub's aggregated API server may read.
 	const namespace = clusterv1alpha1.SecretsNamespace
 	h.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "member1"}})
 	reader := env.ServiceAccountReview(kubeconfigs, fleetv1alpha1.APIServerServiceAccount)
 	read := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}
-	env.WaitAllowed(h.t.Context(), h.t, h.config, reader, namespace, read, true)
-	env.WaitAllowed(h.t.Context(), h.t, h.config, reader, metav1.NamespaceSystem, read, false)
+	env.WaitAllowed(t.Context(), t, h.config, reader, namespace, read, true)
+	env.WaitAllowed(t.Context(), t, h.config, reader, metav1.NamespaceSystem, read, false)
 	read.Verbs = []string{"list"}
-	env.WaitAllowed(h.t.Context(), h.t, h.config, reader, namespace, read, false)
+	env.WaitAllowed(t.Context(), t, h.config, reader, namespace, read, false)
 }
 
 // TestASettledControlPlaneIsNotWritten reads the objects twice: an idle control
@@ -300,7 +290,8 @@ func TestMistakesSayWhatToDo(t *testing.T) {
 	h.walk()
 	h.expect(degraded, yes, fleetv1alpha1.ControlPlaneReasonNotReachable, "connection refused")
 	h.unreachable = nil
-	h.revoke(kubeconfigs)
+	h.remove(&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: kubeconfigs, Name: binding}})
+	h.granted(kubeconfigs, false)
 	h.walk()
 	h.expect(fleetv1alpha1.ControlPlaneConditionKubeconfigReady, no, fleetv1alpha1.ControlPlaneReasonMissingPermissions,
 		`reading Secret "hub/external-hub-kubeconfig"`)

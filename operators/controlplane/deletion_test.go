@@ -70,7 +70,10 @@ func TestDataOutliveTheControlPlaneUnlessTheyAreToBeDeleted(t *testing.T) {
 	h.install()
 	h.remove(h.get())
 	h.walk()
-	h.released("data-hub-etcd-0")
+	data := &corev1.PersistentVolumeClaim{}
+	h.read(data, home, "data-hub-etcd-0")
+	data.Finalizers = nil // as a controller takes it off elsewhere
+	expect.NoError(t, h.admin.Update(t.Context(), data))
 	h.walk()
 	secrets := &corev1.SecretList{}
 	expect.NoError(t, h.admin.List(t.Context(), secrets, client.InNamespace(home)))

@@ -50,14 +50,6 @@ func (h *harness) trusts(name string, authorities ...string) {
 	expect.NoError(h.t, h.admin.Status().Update(h.t.Context(), connection))
 }
 
-// serving compares the stage of the authority of the server.
-func (h *harness) serving(want fleetv1alpha1.RotationStage) {
-	h.t.Helper()
-	if got := h.stage(rotation.ServingAuthority); got.Stage != want {
-		h.t.Fatalf("the rotation is in stage %q (%s), want %q", got.Stage, got.Message, want)
-	}
-}
-
 // told returns the authorities that members are told of. They have to be so many,
 // and the same ones as those in the kubeconfig for the host.
 func (h *harness) told(want int) []string {
@@ -110,7 +102,7 @@ func TestTheAuthorityOfTheServerWaitsForAgents(t *testing.T) {
 		t.Helper()
 		result := h.walk()
 		h.expect(fleetv1alpha1.ControlPlaneConditionProgressing, yes, fleetv1alpha1.ControlPlaneReasonRotating, text)
-		h.serving(want)
+		h.inStage(rotation.ServingAuthority, want)
 		if far := result.RequeueAfter > waitRetry; text != "" && !far {
 			t.Errorf("while it waits for others it is looked at again after %s", result.RequeueAfter)
 		}
@@ -123,7 +115,7 @@ func TestTheAuthorityOfTheServerWaitsForAgents(t *testing.T) {
 	waiting(rotation.Trust, "waiting for the agents of 1 cluster to trust the new one: gone")
 	h.update(func(s *fleetv1alpha1.ControlPlaneSpec) { s.Rotation.ServingAuthorityWithout = []string{"gone"} })
 	h.walk()
-	h.serving(rotation.Trust) // as what runs on the host has to read the new authority
+	h.inStage(rotation.ServingAuthority, rotation.Trust) // as what runs on the host has to read the new authority
 	h.clock.Step(rotation.ServingSettle)
 	h.walk()
 	h.walk()
@@ -136,7 +128,7 @@ func TestTheAuthorityOfTheServerWaitsForAgents(t *testing.T) {
 	h.walk()
 	h.runs()
 	h.walk()
-	h.serving(rotation.Complete)
+	h.inStage(rotation.ServingAuthority, rotation.Complete)
 	if told := h.told(1); told[0] != certs.PublicKeyPin(fresh) {
 		t.Errorf("everybody is told of the authority %v, want the new one", told)
 	}

@@ -11,7 +11,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -26,6 +25,7 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/config"
+	"github.com/capstan-io/capstan/internal/testing/build"
 	"github.com/capstan-io/capstan/internal/testing/cluster"
 	"github.com/capstan-io/capstan/internal/testing/env"
 	"github.com/capstan-io/capstan/internal/testing/expect"
@@ -46,8 +46,10 @@ const (
 type harness struct {
 	t testing.TB
 	// admin is the client of the host's administrator.
-	admin    client.Client
-	config   *rest.Config
+	admin  client.Client
+	config *rest.Config
+	// operator is how the operator reaches it.
+	operator *rest.Config
 	c        *Controller
 	recorder *events.FakeRecorder
 	clock    *clocktesting.FakeClock
@@ -80,7 +82,8 @@ func start(t *testing.T) *harness {
 	h.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: kubeconfigs}})
 	user, err := environment.AddUser(envtest.User{Name: operatorAccount, Groups: []string{"system:serviceaccounts"}}, admin)
 	expect.NoError(t, err)
-	restricted := h.client(user.Config())
+	h.operator = user.Config()
+	restricted := h.client(h.operator)
 	h.c = NewControlPlaneController(ControllerDeps{
 		Client: restricted, Live: restricted, Events: h.recorder, Clock: h.clock, Namespace: operatorv1.DefaultOperatorNamespace,
 		Serves: func(context.Context, string, string, []byte) error { return h.outdated },
@@ -92,7 +95,7 @@ func start(t *testing.T) *harness {
 	return h
 }
 
-func (h *harness) client(config *rest.Config) client.Client {
+func (h *harness) client(config *rest.Config) client.WithWatch {
 	h.t.Helper()
 	return cluster.NewClient(h.t, config, fleetv1alpha1.AddToScheme, clusterv1.AddToScheme)
 }
@@ -103,29 +106,17 @@ func (h *harness) grant() {
 	for namespace, role := range map[string]string{
 		home: fleetv1alpha1.ControlPlaneNamespaceRole, kubeconfigs: fleetv1alpha1.ControlPlaneKubeconfigRole,
 	} {
-		h.create(&rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: binding},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-			Subjects: []rbacv1.Subject{{
-				Kind: rbacv1.ServiceAccountKind, Namespace: operatorv1.DefaultOperatorNamespace, Name: fleetv1alpha1.ControlPlaneOperator,
-			}},
-		})
+		h.create(build.ClusterRoleBindingIn(namespace, binding, role,
+			build.AccountSubject(operatorv1.DefaultOperatorNamespace, fleetv1alpha1.ControlPlaneOperator)))
 		h.granted(namespace, true)
 	}
-}
-
-// revoke takes the binding in a namespace away again.
-func (h *harness) revoke(namespace string) {
-	h.t.Helper()
-	h.remove(&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: binding}})
-	h.granted(namespace, false)
 }
 
 // granted waits until the API server knows whether the operator may work in the
 // namespace.
 func (h *harness) granted(namespace string, want bool) {
 	h.t.Helper()
-	rule := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create"}}
+	rule := build.AccessRule("", "secrets", "create")
 	env.WaitAllowed(h.t.Context(), h.t, h.config, env.ServiceAccountReview(operatorv1.DefaultOperatorNamespace, fleetv1alpha1.ControlPlaneOperator), namespace, rule, want)
 }
 
@@ -277,15 +268,4 @@ func (h *harness) pod(component, reason, message string) *corev1.Pod {
 	}}
 	expect.NoError(h.t, h.admin.Status().Update(h.t.Context(), pod))
 	return pod
-}
-
-// released takes the finalizer off that a controller takes off elsewhere.
-func (h *harness) released(claims ...string) {
-	h.t.Helper()
-	for _, claim := range claims {
-		object := &corev1.PersistentVolumeClaim{}
-		h.read(object, home, claim)
-		object.Finalizers = nil
-		expect.NoError(h.t, h.admin.Update(context.Background(), object))
-	}
 }

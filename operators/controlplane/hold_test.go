@@ -100,38 +100,32 @@ func TestAControlPlaneIsHeldWhileItsDataAreReplaced(t *testing.T) {
 		t.Error("an API server that is closed calls webhooks, which cannot run without it")
 	}
 
-	h.opens()
-}
-
-// opens ends the hold of one that is closed: a pod that calls no webhooks is there
-// for a while longer.
-func (h *harness) opens() {
-	h.t.Helper()
+	// A pod that calls no webhooks is there for a while longer.
 	pod := h.pod(manifests.APIServer, "", "")
 	pod.Annotations = map[string]string{manifests.ClosedAnnotation: "true"}
-	expect.NoError(h.t, h.admin.Update(h.t.Context(), pod))
+	expect.NoError(t, h.admin.Update(t.Context(), pod))
 	h.holdAs("")
 	h.walk()
 	h.serverReady()
 	h.walk()
 	if h.leads() {
-		h.t.Error("clients are led to an API server that calls no webhooks")
+		t.Error("clients are led to an API server that calls no webhooks")
 	}
-	expect.NoError(h.t, h.admin.Delete(h.t.Context(), pod, client.GracePeriodSeconds(0)))
+	expect.NoError(t, h.admin.Delete(t.Context(), pod, client.GracePeriodSeconds(0)))
 	h.walk()
 	h.managerReady()
 	h.walk()
 	h.replicas(1, 1, 1)
 	if !h.leads() {
-		h.t.Error("the API server stays closed")
+		t.Error("the API server stays closed")
 	}
 	cp := h.get()
 	if held := meta.FindStatusCondition(cp.Status.Conditions, heldCondition); held != nil {
-		h.t.Errorf("it is held no longer, and says %+v", held)
+		t.Errorf("it is held no longer, and says %+v", held)
 	}
 	h.expect(fleetv1alpha1.ControlPlaneConditionAvailable, yes, fleetv1alpha1.ControlPlaneReasonAsExpected, "")
 	if h.exists(&networkingv1.NetworkPolicy{}, home, "hub-restore") {
-		h.t.Error("the NetworkPolicy of a restore is left behind")
+		t.Error("the NetworkPolicy of a restore is left behind")
 	}
 }
 

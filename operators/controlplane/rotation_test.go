@@ -4,7 +4,6 @@
 package controlplane
 
 import (
-	"context"
 	"crypto/x509"
 	"errors"
 	"slices"
@@ -13,11 +12,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/server/certs"
+	"github.com/capstan-io/capstan/internal/testing/cluster"
 	"github.com/capstan-io/capstan/internal/testing/expect"
 	"github.com/capstan-io/capstan/operators/controlplane/manifests"
 	"github.com/capstan-io/capstan/operators/controlplane/rotation"
@@ -30,6 +28,14 @@ func (h *harness) stage(name string) rotation.State {
 		return *state
 	}
 	return rotation.State{}
+}
+
+// inStage expects the rotation of an authority, which is the first one, to be in a stage.
+func (h *harness) inStage(authority string, want fleetv1alpha1.RotationStage) {
+	h.t.Helper()
+	if got := h.stage(authority); got.Stage != want || got.Token != "1" {
+		h.t.Fatalf("the rotation is in stage %q (%s), want %q", got.Stage, got.Message, want)
+	}
 }
 
 // runs makes all pods be as they are wanted.
@@ -84,13 +90,6 @@ func (h *harness) publish(authority, key string) {
 	expect.NoError(h.t, h.admin.Update(h.t.Context(), config))
 }
 
-func (h *harness) published(key string) []*x509.Certificate {
-	h.t.Helper()
-	config := &corev1.ConfigMap{}
-	h.read(config, metav1.NamespaceSystem, publishedAuthorities)
-	return certs.ParseBundle([]byte(config.Data[key]))
-}
-
 // TestTheAuthorityOfClientsIsRotatedInStages goes through all stages and looks at
 // what each of them changes, and at what it waits for.
 func TestTheAuthorityOfClientsIsRotatedInStages(t *testing.T) {
@@ -109,7 +108,7 @@ func TestTheAuthorityOfClientsIsRotatedInStages(t *testing.T) {
 		s.Rotation.ClientAuthority, s.Rotation.ClientAuthorityGrace = "1", &metav1.Duration{Duration: time.Hour}
 	})
 	h.walk()
-	h.inStage(rotation.Trust)
+	h.inStage(rotation.ClientAuthority, rotation.Trust)
 	h.walk()
 	h.expect(fleetv1alpha1.ControlPlaneConditionProgressing, yes, fleetv1alpha1.ControlPlaneReasonRotating, "the API server")
 	h.runs()
@@ -127,7 +126,7 @@ func TestTheAuthorityOfClientsIsRotatedInStages(t *testing.T) {
 
 	h.publish(authority, key)
 	h.walk()
-	h.inStage(rotation.Sign)
+	h.inStage(rotation.ClientAuthority, rotation.Sign)
 	h.walk()
 	fresh := h.signer(authority)
 	if fresh.Equal(old) || !h.signedBy("admin", fresh) || !h.signedBy("controller-manager", fresh) || len(h.bundle(authority)) != 2 {
@@ -135,14 +134,14 @@ func TestTheAuthorityOfClientsIsRotatedInStages(t *testing.T) {
 	}
 	h.runs()
 	h.walk()
-	h.inStage(rotation.Wait)
+	h.inStage(rotation.ClientAuthority, rotation.Wait)
 	if result := h.walk(); result.RequeueAfter < waitRetry+time.Second {
 		t.Errorf("while it waits for others it is looked at again after %s", result.RequeueAfter)
 	}
 	h.expect(fleetv1alpha1.ControlPlaneConditionProgressing, no, fleetv1alpha1.ControlPlaneReasonAsExpected, "")
 	h.clock.Step(time.Hour)
 	h.walk()
-	h.inStage(rotation.Drop)
+	h.inStage(rotation.ClientAuthority, rotation.Drop)
 	h.walk()
 	if list := h.bundle(authority); len(list) != 1 || !list[0].Equal(fresh) {
 		t.Errorf("there are %d authorities in the bundle, want the new one only", len(list))
@@ -150,8 +149,10 @@ func TestTheAuthorityOfClientsIsRotatedInStages(t *testing.T) {
 	h.publish(authority, key)
 	h.runs()
 	h.walk()
-	h.inStage(rotation.Complete)
-	if list := h.published(key); slices.ContainsFunc(list, old.Equal) || !slices.ContainsFunc(list, fresh.Equal) {
+	h.inStage(rotation.ClientAuthority, rotation.Complete)
+	published := &corev1.ConfigMap{}
+	h.read(published, metav1.NamespaceSystem, publishedAuthorities)
+	if list := certs.ParseBundle([]byte(published.Data[key])); slices.ContainsFunc(list, old.Equal) || !slices.ContainsFunc(list, fresh.Equal) {
 		t.Error("aggregated API servers are told to trust the old authority, or not to trust the new one")
 	}
 	h.runs()
@@ -161,68 +162,6 @@ func TestTheAuthorityOfClientsIsRotatedInStages(t *testing.T) {
 		h.announced(fleetv1alpha1.ControlPlaneReasonRotating + " clientAuthority: " + text)
 	}
 	h.announced(fleetv1alpha1.ControlPlaneReasonRotated + " clientAuthority: only the new one is in use")
-}
-
-// inStage compares the stage of the authority of clients.
-func (h *harness) inStage(want fleetv1alpha1.RotationStage) {
-	h.t.Helper()
-	if got := h.stage(rotation.ClientAuthority); got.Stage != want || got.Token != "1" {
-		h.t.Fatalf("the rotation is in stage %q (%s), want %q", got.Stage, got.Message, want)
-	}
-}
-
-// failing is a client of which one write fails.
-type failing struct {
-	client.Client
-	// writes are left until the one that fails.
-	writes int
-}
-
-var errAway = errors.New("the API server is away")
-
-func (f *failing) write() error {
-	f.writes--
-	if f.writes == 0 {
-		return errAway
-	}
-	return nil
-}
-
-func (f *failing) Create(ctx context.Context, o client.Object, options ...client.CreateOption) error {
-	if err := f.write(); err != nil {
-		return err
-	}
-	return f.Client.Create(ctx, o, options...)
-}
-
-func (f *failing) Update(ctx context.Context, o client.Object, options ...client.UpdateOption) error {
-	if err := f.write(); err != nil {
-		return err
-	}
-	return f.Client.Update(ctx, o, options...)
-}
-
-func (f *failing) Apply(ctx context.Context, o runtime.ApplyConfiguration, options ...client.ApplyOption) error {
-	if err := f.write(); err != nil {
-		return err
-	}
-	return f.Client.Apply(ctx, o, options...)
-}
-
-func (f *failing) Status() client.SubResourceWriter {
-	return failingStatus{f.Client.Status(), f}
-}
-
-type failingStatus struct {
-	client.SubResourceWriter
-	client *failing
-}
-
-func (f failingStatus) Patch(ctx context.Context, o client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
-	if err := f.client.write(); err != nil {
-		return err
-	}
-	return f.SubResourceWriter.Patch(ctx, o, patch, options...)
 }
 
 // TestARotationGoesOnWhereItFailed lets every write of every walk fail once. No
@@ -238,9 +177,14 @@ func TestARotationGoesOnWhereItFailed(t *testing.T) {
 		s.Rotation.EtcdAuthority, s.Rotation.FrontProxyAuthority, s.Rotation.EncryptionKeys = "1", "1", "1"
 		s.Rotation.ServingAuthority = "1"
 	})
-	flaky := &failing{Client: h.c.Client}
+	writes := 0 // until one fails
 	deps := h.c.ControllerDeps
-	deps.Client = flaky
+	deps.Client = cluster.BeforeWrites(h.client(h.operator), func() error {
+		if writes--; writes == 0 {
+			return errors.New("the API server is away")
+		}
+		return nil
+	})
 	signers := map[string]bool{}
 	done := func() bool {
 		states := h.get().Status.Rotations
@@ -252,7 +196,7 @@ func TestARotationGoesOnWhereItFailed(t *testing.T) {
 		}
 		for n := 1; ; n++ {
 			h.c = NewControlPlaneController(deps) // as after a crash
-			flaky.writes = n
+			writes = n
 			_, err := h.c.Reconcile(t.Context(), h.get())
 			for authority, leaves := range map[string][]string{
 				manifests.EtcdAuthority: {"etcd-server", "etcd-client"}, manifests.FrontProxyAuthority: {"front-proxy-client"},
@@ -265,7 +209,7 @@ func TestARotationGoesOnWhereItFailed(t *testing.T) {
 					}
 				}
 			}
-			if err == nil && flaky.writes > 0 {
+			if err == nil && writes > 0 {
 				break
 			}
 		}
