@@ -6,6 +6,7 @@ package placement_test
 import (
 	"fmt"
 	"slices"
+	"testing"
 	"time"
 
 	eventsv1 "k8s.io/api/events/v1"
@@ -18,9 +19,10 @@ import (
 	"github.com/capstan-io/capstan/test/integration/placement/decisions"
 )
 
-// evaluations counts how often clusters are chosen for 60 Placements, of which 10
+// TestOnlyPlacementsThatCareAreEvaluated counts how often clusters are chosen for 60 Placements, of which 10
 // care about the tier of a cluster.
-func evaluations(h decisions.Hub) {
+func TestOnlyPlacementsThatCareAreEvaluated(t *testing.T) {
+	h := decisions.TakeHub(t, hubs)
 	h.LabelCluster(decisions.ClusterName(1), "tier-0")
 	defer h.LabelCluster(decisions.ClusterName(1), "few")
 	c := h.StartController(&decisions.Writes{})
@@ -68,8 +70,9 @@ func byHeat(placement string) *clusterv1beta1.Placement {
 	return p
 }
 
-// timeAlone changes what is chosen without any event.
-func timeAlone(h decisions.Hub) {
+// TestTimeAloneChangesDecisions changes what is chosen without any event.
+func TestTimeAloneChangesDecisions(t *testing.T) {
+	h := decisions.TakeHub(t, hubs)
 	h.StartController(&decisions.Writes{})
 	soon := metav1.NewTime(time.Now().Add(3 * time.Second))
 	h.Heat(decisions.ClusterName(1), "expires", 90, &soon)
@@ -89,8 +92,9 @@ func timeAlone(h decisions.Hub) {
 	h.ListsDecisions(expires, map[int][]string{0: {decisions.ClusterName(2)}}, 1)
 }
 
-// scores follows decisions in the order of scores.
-func scores(h decisions.Hub) {
+// TestDecisionsFollowScores follows decisions in the order of scores.
+func TestDecisionsFollowScores(t *testing.T) {
+	h := decisions.TakeHub(t, hubs)
 	h.StartController(&decisions.Writes{})
 	for n, value := range []int32{10, 30, 20} {
 		h.Heat(decisions.ClusterName(n+1), "ranked", value, nil)
@@ -137,8 +141,9 @@ func scores(h decisions.Hub) {
 	listing("c001", "c002", "c003")
 }
 
-// killedAtBirth kills the controller at each write for a new Placement.
-func killedAtBirth(h decisions.Hub) {
+// TestAControllerDiesAtEachWriteForANewPlacement kills the controller at each write for a new Placement.
+func TestAControllerDiesAtEachWriteForANewPlacement(t *testing.T) {
+	h := decisions.TakeHub(t, hubs)
 	for n, dead := 1, true; dead; n++ {
 		p := decisions.Canaries(decisions.Placing(fmt.Sprintf("born-%d", n), ""), "few")
 		dead = h.Survives(p, &decisions.Writes{Dies: n, Lost: n%2 == 0}, func() { h.CreateAll(p) },
@@ -147,9 +152,10 @@ func killedAtBirth(h decisions.Hub) {
 	}
 }
 
-// killedInAMove kills the controller at each write of a move of all clusters to
+// TestAControllerDiesAtEachWriteOfAMove kills the controller at each write of a move of all clusters to
 // another group.
-func killedInAMove(h decisions.Hub) {
+func TestAControllerDiesAtEachWriteOfAMove(t *testing.T) {
+	h := decisions.TakeHub(t, hubs)
 	for n, dead := 1, true; dead; n++ {
 		p := decisions.Canaries(decisions.Placing(fmt.Sprintf("moved-%d", n), ""), "few")
 		first := h.StartController(&decisions.Writes{})

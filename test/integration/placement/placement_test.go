@@ -16,30 +16,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
+	"github.com/capstan-io/capstan/internal/testing/env"
 	faults "github.com/capstan-io/capstan/test/integration/placement"
 	"github.com/capstan-io/capstan/test/integration/placement/decisions"
 )
 
-func TestPlacements(t *testing.T) {
+// hubs are for tests that leave no more behind than a hub takes away.
+var hubs = env.NewFixtures(faults.Servers, func(t testing.TB) decisions.Hub {
 	h := decisions.NewHub(t, faults.Servers)
 	h.CreateClusters(1, 3, "few")
 	h.CreateClusters(4, 250, "many")
-	h.RunPart("ManyClusters", manyClusters)
-	h.RunPart("Moves", moves)
-	h.RunPart("Edits", edits)
-	h.RunPart("Names", sameNames)
-	h.RunPart("LeftAlone", leftAlone)
-	h.RunPart("Restart", restart)
-	h.RunPart("Evaluations", evaluations)
-	h.RunPart("Time", timeAlone)
-	h.RunPart("Scores", scores)
-	h.RunPart("KilledAtBirth", killedAtBirth)
-	h.RunPart("KilledInAMove", killedInAMove)
-}
+	return h
+})
 
-// manyClusters sees that slices are written before the status, and that one
+// TestOneClusterChangesOneSlice sees that slices are written before the status, and that one
 // cluster changes one slice.
-func manyClusters(h decisions.Hub) {
+func TestOneClusterChangesOneSlice(t *testing.T) {
+	h := decisions.TakeHub(t, hubs)
 	c := h.StartController(&decisions.Writes{})
 	p := decisions.Placing("slices", "many")
 	h.CreateAll(p)
@@ -61,9 +54,10 @@ func manyClusters(h decisions.Hub) {
 	}
 }
 
-// moves watches while clusters go from one group to another, from full slices to
+// TestNoClusterIsMissingWhileAllMoveToOtherGroups watches while clusters go from one group to another, from full slices to
 // full slices: none may be missing at any time.
-func moves(h decisions.Hub) {
+func TestNoClusterIsMissingWhileAllMoveToOtherGroups(t *testing.T) {
+	h := decisions.TakeHub(t, hubs)
 	h.StartController(&decisions.Writes{})
 	p := decisions.Canaries(decisions.Placing("moves", ""), "few")
 	h.CreateAll(p)
@@ -106,8 +100,9 @@ func moves(h decisions.Hub) {
 	h.ListsDecisions(p, map[int][]string{0: decisions.ClusterNames(4, 250), 1: decisions.ClusterNames(1, 3)}, 1, 2, 5, 6)
 }
 
-// edits changes decisions as no user should.
-func edits(h decisions.Hub) {
+// TestDecisionsThatAUserChangesAreMended changes decisions as no user should.
+func TestDecisionsThatAUserChangesAreMended(t *testing.T) {
+	h := decisions.TakeHub(t, hubs)
 	h.StartController(&decisions.Writes{})
 	p := decisions.Placing("edits", "few")
 	h.CreateAll(p)
@@ -148,8 +143,9 @@ func edits(h decisions.Hub) {
 	h.ListsDecisions(p, few, 2)
 }
 
-// sameNames has decisions of others in its way.
-func sameNames(h decisions.Hub) {
+// TestDecisionsOfOthersAreInTheWay has decisions of others in its way.
+func TestDecisionsOfOthersAreInTheWay(t *testing.T) {
+	h := decisions.TakeHub(t, hubs)
 	c := h.StartController(&decisions.Writes{})
 	few := map[int][]string{0: decisions.ClusterNames(1, 3)}
 	mine := &clusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{Namespace: decisions.Apps, Name: "taken-decision-1"}}
@@ -192,8 +188,9 @@ func sameNames(h decisions.Hub) {
 	}
 }
 
-// leftAlone has a Placement whose decisions are a user's.
-func leftAlone(h decisions.Hub) {
+// TestDecisionsOfAUserAreLeftAlone has a Placement whose decisions are a user's.
+func TestDecisionsOfAUserAreLeftAlone(t *testing.T) {
+	h := decisions.TakeHub(t, hubs)
 	c := h.StartController(&decisions.Writes{})
 	p := decisions.Placing("manual", "few")
 	p.Annotations = map[string]string{clusterv1beta1.AnnotationSchedulingDisable: "true"}
@@ -213,8 +210,9 @@ func leftAlone(h decisions.Hub) {
 	h.ListsDecisions(p, map[int][]string{0: decisions.ClusterNames(1, 3)}, 1)
 }
 
-// restart sees that a new controller finds nothing to do.
-func restart(h decisions.Hub) {
+// TestANewControllerFindsNothingToDo sees that a new controller finds nothing to do.
+func TestANewControllerFindsNothingToDo(t *testing.T) {
+	h := decisions.TakeHub(t, hubs)
 	first := h.StartController(&decisions.Writes{})
 	many, groups, nobody, ranked := decisions.Placing("r-many", "many"), decisions.Canaries(decisions.Placing("r-groups", ""), "few"), decisions.Placing("r-nobody", "none"), decisions.Placing("r-ranked", "few")
 	ranked.Spec.SortBy = clusterv1beta1.SortByScore

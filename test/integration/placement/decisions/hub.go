@@ -47,14 +47,14 @@ const (
 // Hub is an API server with clusters, all of which can be chosen in namespace
 // apps.
 type Hub struct {
-	*testing.T
+	testing.TB
 	client.WithWatch
 	config *rest.Config
 	scheme *runtime.Scheme
 }
 
 // NewHub starts an API server without clusters.
-func NewHub(t *testing.T, servers *env.Servers) Hub {
+func NewHub(t testing.TB, servers *env.Servers) Hub {
 	t.Helper()
 	ctrl.SetLogger(logr.Discard())
 	_, config := servers.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../config/crd"} })
@@ -69,7 +69,7 @@ func NewHub(t *testing.T, servers *env.Servers) Hub {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := Hub{T: t, WithWatch: c, config: config, scheme: scheme}
+	h := Hub{TB: t, WithWatch: c, config: config, scheme: scheme}
 	h.CreateAll(
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Apps}},
 		&clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: "all"}, Spec: clusterv1beta2.ManagedClusterSetSpec{
@@ -81,16 +81,19 @@ func NewHub(t *testing.T, servers *env.Servers) Hub {
 	return h
 }
 
-// RunPart runs a part of the test on the same hub, and takes its Placements away.
-func (h Hub) RunPart(name string, part func(Hub)) {
-	h.Run(name, func(t *testing.T) {
-		mine := h
-		mine.T = t
-		part(mine)
+// TakeHub returns a hub that no other test has, and takes its Placements away when the test ends.
+func TakeHub(t testing.TB, hubs *env.Fixtures[Hub]) Hub {
+	t.Helper()
+	h := hubs.TakeFixture(t)
+	h.TB = t
+	env.WhenDone(t, func(t testing.TB) {
 		for _, kind := range []client.Object{&clusterv1beta1.Placement{}, &clusterv1beta1.PlacementDecision{}} {
-			mine.NoError(mine.DeleteAllOf(mine.Context(), kind, client.InNamespace(Apps)))
+			if err := h.DeleteAllOf(t.Context(), kind, client.InNamespace(Apps)); err != nil {
+				t.Errorf("taking each %T away: %v", kind, err)
+			}
 		}
 	})
+	return h
 }
 
 // NoError ends the test on an error.
