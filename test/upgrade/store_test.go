@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/capstan-io/capstan/internal/testing/env"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 var store = flag.String("store", "", "the release of releases.txt whose objects are written to testdata first")
@@ -102,7 +103,7 @@ func (s server) store(t *testing.T, release string, r resource, input *unstructu
 	if err != nil {
 		t.Fatal(err)
 	}
-	keepsAll(t, name+" as it is stored", lasting(input.Object), decode(t, r, key, value).Object)
+	expect.TreeKept(t, name+" as it is stored", lasting(input.Object), decode(t, r, key, value).Object)
 	write(t, filepath.Join(folderOf(release, r), path+".json"), indented(t, value))
 }
 

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/capstan-io/capstan/internal/testing/env"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // TestStoredObjectsOfReleases puts what releases have stored into the etcd of an API
@@ -77,13 +78,13 @@ func (s server) acceptsAsNew(t *testing.T, object storedObject) {
 		t.Errorf("its manifest is refused now: %v", err)
 		return
 	}
-	keepsAll(t, "what its manifest creates", want, got.Object)
+	expect.TreeKept(t, "what its manifest creates", want, got.Object)
 }
 
 // serve reads the object in a version, alone and in a list.
 func (s server) serve(t *testing.T, r resource, object storedObject) {
 	t.Helper()
-	keepsAll(t, "GET in "+r.Version, lasting(object.Object), s.get(t, r, object).Object)
+	expect.TreeKept(t, "GET in "+r.Version, lasting(object.Object), s.get(t, r, object).Object)
 	list, err := s.client(r, object.GetNamespace()).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatalf("LIST in %s: %v", r.Version, err)
@@ -92,7 +93,7 @@ func (s server) serve(t *testing.T, r resource, object storedObject) {
 	if i < 0 {
 		t.Fatalf("LIST in %s does not have it", r.Version)
 	}
-	keepsAll(t, "LIST in "+r.Version, lasting(object.Object), list.Items[i].Object)
+	expect.TreeKept(t, "LIST in "+r.Version, lasting(object.Object), list.Items[i].Object)
 }
 
 func (s server) get(t *testing.T, r resource, object storedObject) *unstructured.Unstructured {
@@ -122,7 +123,7 @@ func (s server) update(t *testing.T, r resource, object storedObject) {
 	if got.GetLabels()[label] == "" {
 		t.Errorf("update in %s: the new label is lost", r.Version)
 	}
-	keepsAll(t, "after an update in "+r.Version, lasting(object.Object), got.Object)
+	expect.TreeKept(t, "after an update in "+r.Version, lasting(object.Object), got.Object)
 }
 
 // updateStatus removes the status and writes it by our type again: what an update does
@@ -140,5 +141,5 @@ func (s server) updateStatus(t *testing.T, r resource, object storedObject) {
 	if err := s.types.Status().Update(t.Context(), typed); err != nil {
 		t.Fatalf("update the status in %s: %v", r.Version, err)
 	}
-	keepsAll(t, "after an update of the status in "+r.Version, lasting(object.Object), s.get(t, r, object).Object)
+	expect.TreeKept(t, "after an update of the status in "+r.Version, lasting(object.Object), s.get(t, r, object).Object)
 }

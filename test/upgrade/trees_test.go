@@ -4,11 +4,8 @@
 package upgrade
 
 import (
-	"fmt"
 	"maps"
-	"reflect"
 	"slices"
-	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -23,50 +20,6 @@ func lasting(object map[string]any) map[string]any {
 		unstructured.RemoveNestedField(object, path...)
 	}
 	return object
-}
-
-// keepsAll fails the test if an object has not all that it should have. It may have
-// more, such as defaults.
-func keepsAll(t *testing.T, what string, want, got map[string]any) {
-	t.Helper()
-	for _, difference := range lost("", want, got) {
-		t.Errorf("%s: %s", what, difference)
-	}
-}
-
-// lost returns where a tree does not have what another has.
-func lost(path string, want, got any) []string {
-	switch want := want.(type) {
-	case map[string]any:
-		object, ok := got.(map[string]any)
-		if !ok {
-			break
-		}
-		var all []string
-		for _, name := range slices.Sorted(maps.Keys(want)) {
-			value, there := object[name]
-			if !there {
-				all = append(all, fmt.Sprintf("%s.%s is lost", path, name))
-				continue
-			}
-			all = append(all, lost(path+"."+name, want[name], value)...)
-		}
-		return all
-	case []any:
-		list, ok := got.([]any)
-		if !ok || len(list) != len(want) {
-			break
-		}
-		var all []string
-		for i := range want {
-			all = append(all, lost(fmt.Sprintf("%s[%d]", path, i), want[i], list[i])...)
-		}
-		return all
-	}
-	if reflect.DeepEqual(want, got) {
-		return nil
-	}
-	return []string{fmt.Sprintf("%s is %v, and was %v", path, got, want)}
 }
 
 // unset returns the fields of a schema that none of the values has.
