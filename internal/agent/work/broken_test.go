@@ -47,47 +47,42 @@ func TestBrokenWorksSayWhatIsWrong(t *testing.T) {
 			s := &scene{lab: s.lab, t: t, cluster: s.cluster}
 			text := strings.NewReplacer("namespace: cluster1", "namespace: "+s.cluster, "namespace: shop}", "namespace: "+s.ns()+"}",
 				"namespace: shop,", "namespace: "+s.ns()+",", ":shop:", ":"+s.ns()+":", ` shop/`, " "+s.ns()+"/", `"shop"`, `"`+s.ns()+`"`).Replace(text)
-			s.tryBroken(text)
-		})
-	}
-}
 
-// tryBroken makes the objects of a section in their order, and waits until the
-// last one, a work, says what the section says.
-func (s *scene) tryBroken(section string) {
-	s.t.Helper()
-	name := ""
-	for _, block := range strings.Split(section, "```yaml\n")[1:] {
-		text, _, _ := strings.Cut(block, "```")
-		decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096)
-		for {
-			object := &unstructured.Unstructured{}
-			if err := decoder.Decode(object); errors.Is(err, io.EOF) {
-				break
-			} else if err != nil {
-				s.t.Fatal(err)
-			}
-			if object.GetKind() == "ManifestWork" {
-				if name != "" { // the one before was first
-					s.condition(name, workv1.ManifestWorkConditionApplied, metav1.ConditionTrue)
+			// The objects are made in their order, and the last one, a work, says what the section says.
+			name := ""
+			for _, block := range strings.Split(text, "```yaml\n")[1:] {
+				objects, _, _ := strings.Cut(block, "```")
+				decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(objects), 4096)
+				for {
+					object := &unstructured.Unstructured{}
+					if err := decoder.Decode(object); errors.Is(err, io.EOF) {
+						break
+					} else if err != nil {
+						t.Fatal(err)
+					}
+					if object.GetKind() == "ManifestWork" {
+						if name != "" { // the one before was first
+							s.condition(name, workv1.ManifestWorkConditionApplied, metav1.ConditionTrue)
+						}
+						name = object.GetName()
+					}
+					s.create(object)
 				}
-				name = object.GetName()
 			}
-			s.create(object)
-		}
-	}
-	_, says, found := strings.Cut(section, "```text\n")
-	says, _, _ = strings.Cut(says, "\n```")
-	if !found {
-		s.t.Fatal("the section does not tell what the work says")
-	}
-	for line := range strings.SplitSeq(says, "\n") {
-		s.eventually(line, func() error {
-			work, err := s.get(name)
-			if err != nil {
-				return err
+			_, says, found := strings.Cut(text, "```text\n")
+			says, _, _ = strings.Cut(says, "\n```")
+			if !found {
+				t.Fatal("the section does not tell what the work says")
 			}
-			return conditionSays(work, line)
+			for line := range strings.SplitSeq(says, "\n") {
+				s.eventually(line, func() error {
+					work, err := s.get(name)
+					if err != nil {
+						return err
+					}
+					return conditionSays(work, line)
+				})
+			}
 		})
 	}
 }

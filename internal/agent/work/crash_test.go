@@ -18,6 +18,7 @@ import (
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/agent/work/ledger"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // crashWritesMin is fewer than the writes of each story below.
@@ -32,33 +33,156 @@ type story struct {
 	end func(*scene, *mortal)
 }
 
-// TestAgentStopsAtAnyWrite lets an agent live through a story of works that
+// stopAtAnyWrite lets an agent live through a story of works that
 // come, change and go, cuts it off at its n-th write, lets the story go on
 // without it, and sees that another agent ends it as it should, for each n
 // and for writes that the server did and did not get.
-func TestAgentStopsAtAnyWrite(t *testing.T) {
+func stopAtAnyWrite(t *testing.T, name string, told story) {
+	t.Helper()
 	l := newLab(t)
-	for name, told := range map[string]story{
-		"works": {tell: tellWorks, end: endWorks},
-		"moves": {tell: tellMoves, end: endMoves},
-		"twice": {tell: tellTwice, end: endTwice},
-	} {
-		all := int64(0)
-		t.Run(name+" without a stop", func(t *testing.T) { all = l.scene(t, name+"-never").crash(told, 0, failNot) })
-		if all < crashWritesMin {
-			t.Fatalf("the story of %s has %d writes, so this tests too little", name, all)
+	all := int64(0)
+	t.Run(name+" without a stop", func(t *testing.T) { all = l.scene(t, name+"-never").crash(told, 0, failNot) })
+	if all < crashWritesMin {
+		t.Fatalf("the story of %s has %d writes, so this tests too little", name, all)
+	}
+	t.Run(name, func(t *testing.T) {
+		for how, what := range map[failure]string{failUnsent: "unsent", failUnheard: "unheard"} {
+			for n := int64(1); n <= all; n++ {
+				t.Run(fmt.Sprintf("at write %d %s", n, what), func(t *testing.T) {
+					t.Parallel()
+					l.scene(t, fmt.Sprintf("%s-%d-%s", name, n, what)).crash(told, n, how)
+				})
+			}
 		}
-		t.Run(name, func(t *testing.T) {
-			for how, what := range map[failure]string{failUnsent: "unsent", failUnheard: "unheard"} {
-				for n := int64(1); n <= all; n++ {
-					t.Run(fmt.Sprintf("at write %d %s", n, what), func(t *testing.T) {
-						t.Parallel()
-						l.scene(t, fmt.Sprintf("%s-%d-%s", name, n, what)).crash(told, n, how)
-					})
+	})
+}
+
+func TestAgentStopsAtAnyWriteOfWorks(t *testing.T) {
+	stopAtAnyWrite(t, "works", story{
+		tell: func(s *scene, m *mortal) {
+			s.create(s.work("stays", s.configMap("kept", "1"), s.configMap("shared", "1"), s.configMap("dropped", "1")))
+			s.create(s.work("goes", s.configMap("shared", "1"), s.configMap("own", "1")))
+			m.applied(s, "stays")
+			m.applied(s, "goes")
+			s.change("stays", func(w *workv1.ManifestWork) {
+				setManifests(w, s.configMap("kept", "2"), s.configMap("shared", "1"),
+					fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"new","namespace":%q}}`, s.ns()))
+			})
+			m.applied(s, "stays")
+			s.delete("goes")
+			m.reached(func() error {
+				if _, err := s.get("goes"); err == nil {
+					return errKilled
+				}
+				return nil
+			})
+		},
+		end: func(s *scene, _ *mortal) {
+			s.gone("goes")
+			s.hasNot("own")
+			s.hasNot("dropped")
+			s.has("kept", "2")
+			s.condition("stays", "Applied", metav1.ConditionTrue)
+			s.eventually("the shared object has one owner", func() error {
+				cm, _, err := s.value("shared")
+				if err == nil && len(cm.OwnerReferences) != 1 {
+					err = fmt.Errorf("owners are %v", cm.OwnerReferences)
+				}
+				return err
+			})
+			s.delete("stays")
+			s.gone("stays")
+		},
+	})
+}
+
+// TestAgentStopsAtAnyWriteOfMoves is about records that someone deletes, and about orphans.
+func TestAgentStopsAtAnyWriteOfMoves(t *testing.T) {
+	stopAtAnyWrite(t, "moves", story{end: endMoves, tell: func(s *scene, m *mortal) {
+		keep := s.work("keep", s.configMap("kept", "1"), s.configMap("orphan", "1"), s.configMap("pruned", "1"))
+		keep.Spec.DeleteOption = &workv1.DeleteOption{
+			PropagationPolicy: workv1.DeletePropagationPolicySelectivelyOrphan,
+			SelectivelyOrphans: &workv1.SelectivelyOrphan{OrphaningRules: []workv1.OrphaningRule{
+				{Resource: "configmaps", Namespace: s.ns(), Name: "orphan"},
+			}},
+		}
+		leave := s.work("leave", s.configMap("left", "1"))
+		leave.Spec.DeleteOption = &workv1.DeleteOption{PropagationPolicy: workv1.DeletePropagationPolicyOrphan}
+		s.create(keep)
+		s.create(leave)
+		m.applied(s, "keep")
+		m.applied(s, "leave")
+		for _, name := range []string{"kept", "orphan", "left"} {
+			if object, _, err := s.value(name); err == nil {
+				m.seen[name] = object.UID
+			}
+		}
+		before, err := s.records()
+		expect.NoError(s.t, err)
+		for i := range before {
+			expect.NoError(s.t, s.client.Delete(s.t.Context(), &before[i]))
+		}
+		s.change("keep", func(w *workv1.ManifestWork) { setManifests(w, s.configMap("kept", "2"), s.configMap("orphan", "1")) })
+		m.applied(s, "keep")
+		m.reached(func() error { // all are the new records'
+			now, err := s.records()
+			if err == nil && len(now) != len(before) {
+				err = errKilled
+			}
+			for i := range now {
+				if now[i].DeletionTimestamp != nil || strings.HasPrefix(now[i].Name, ledger.KeeperPrefix) {
+					err = errKilled
 				}
 			}
+			return err
 		})
-	}
+		s.delete("leave")
+		s.delete("keep")
+		m.reached(func() error {
+			if _, err := s.get("keep"); err == nil {
+				return errKilled
+			}
+			if _, err := s.get("leave"); err == nil {
+				return errKilled
+			}
+			return nil
+		})
+	}})
+}
+
+// TestAgentStopsAtAnyWriteOfWhatIsReplaced is about objects that are replaced, since they list a port twice: an agent that
+// stops before it has settled what it owns then leaves an entry of managedFields that no apply looks
+// at. The last manifest of one is replaced as well, that of the other is applied.
+func TestAgentStopsAtAnyWriteOfWhatIsReplaced(t *testing.T) {
+	stopAtAnyWrite(t, "twice", story{
+		tell: func(s *scene, m *mortal) {
+			s.create(s.work("w", s.listing("always", portTwice+variable("A")), s.listing("once", portTwice+variable("A"))))
+			m.applied(s, "w")
+			s.change("w", func(w *workv1.ManifestWork) {
+				setManifests(w, s.listing("always", portTwice+variable("B")), s.listing("once", variable("B")))
+			})
+			m.applied(s, "w")
+			s.change("w", func(w *workv1.ManifestWork) {
+				setManifests(w, s.listing("always", portTwice+variable("C")), s.listing("once", portTwice+variable("C")))
+			})
+			m.applied(s, "w")
+			s.change("w", func(w *workv1.ManifestWork) {
+				setManifests(w, s.listing("always", portTwice+variable("D")), s.listing("once", variable("D")))
+			})
+			m.applied(s, "w")
+		},
+		// What was left over is merged, so that all goes that manifests have lost.
+		end: func(s *scene, _ *mortal) {
+			s.condition("w", "Applied", metav1.ConditionTrue)
+			for name, want := range map[string][]string{"always": {"http=8080", "metrics=8080"}, "once": nil} {
+				s.settled(holds(s, name+" is as its last manifest", name, func() *appsv1.Deployment { return &appsv1.Deployment{} }, func(d *appsv1.Deployment) error {
+					return errors.Join(is("ports", ports(d), want), is("env", variables(d), []string{"D=1"}))
+				}))
+			}
+			s.delete("w")
+			s.gone("w")
+		},
+	})
 }
 
 // mortal is an agent that stops at a write.
@@ -121,98 +245,6 @@ func (s *scene) crash(told story, n int64, how failure) int64 {
 	return made
 }
 
-func tellWorks(s *scene, m *mortal) {
-	s.create(s.work("stays", s.configMap("kept", "1"), s.configMap("shared", "1"), s.configMap("dropped", "1")))
-	s.create(s.work("goes", s.configMap("shared", "1"), s.configMap("own", "1")))
-	m.applied(s, "stays")
-	m.applied(s, "goes")
-	s.change("stays", func(w *workv1.ManifestWork) {
-		setManifests(w, s.configMap("kept", "2"), s.configMap("shared", "1"),
-			fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"new","namespace":%q}}`, s.ns()))
-	})
-	m.applied(s, "stays")
-	s.delete("goes")
-	m.reached(func() error {
-		if _, err := s.get("goes"); err == nil {
-			return errKilled
-		}
-		return nil
-	})
-}
-
-func endWorks(s *scene, _ *mortal) {
-	s.gone("goes")
-	s.hasNot("own")
-	s.hasNot("dropped")
-	s.has("kept", "2")
-	s.condition("stays", "Applied", metav1.ConditionTrue)
-	s.eventually("the shared object has one owner", func() error {
-		cm, _, err := s.value("shared")
-		if err == nil && len(cm.OwnerReferences) != 1 {
-			err = fmt.Errorf("owners are %v", cm.OwnerReferences)
-		}
-		return err
-	})
-	s.delete("stays")
-	s.gone("stays")
-}
-
-// tellMoves is about records that someone deletes, and about orphans.
-func tellMoves(s *scene, m *mortal) {
-	keep := s.work("keep", s.configMap("kept", "1"), s.configMap("orphan", "1"), s.configMap("pruned", "1"))
-	keep.Spec.DeleteOption = &workv1.DeleteOption{
-		PropagationPolicy: workv1.DeletePropagationPolicySelectivelyOrphan,
-		SelectivelyOrphans: &workv1.SelectivelyOrphan{OrphaningRules: []workv1.OrphaningRule{
-			{Resource: "configmaps", Namespace: s.ns(), Name: "orphan"},
-		}},
-	}
-	leave := s.work("leave", s.configMap("left", "1"))
-	leave.Spec.DeleteOption = &workv1.DeleteOption{PropagationPolicy: workv1.DeletePropagationPolicyOrphan}
-	s.create(keep)
-	s.create(leave)
-	m.applied(s, "keep")
-	m.applied(s, "leave")
-	for _, name := range []string{"kept", "orphan", "left"} {
-		if object, _, err := s.value(name); err == nil {
-			m.seen[name] = object.UID
-		}
-	}
-	before, err := s.records()
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	for i := range before {
-		if err := s.client.Delete(s.t.Context(), &before[i]); err != nil {
-			s.t.Fatal(err)
-		}
-	}
-	s.change("keep", func(w *workv1.ManifestWork) { setManifests(w, s.configMap("kept", "2"), s.configMap("orphan", "1")) })
-	m.applied(s, "keep")
-	m.reached(func() error { // all are the new records'
-		now, err := s.records()
-		if err == nil && len(now) != len(before) {
-			err = errKilled
-		}
-		for i := range now {
-			if now[i].DeletionTimestamp != nil || strings.HasPrefix(now[i].Name, ledger.KeeperPrefix) {
-				err = errKilled
-			}
-		}
-		return err
-	})
-	s.delete("leave")
-	s.delete("keep")
-	m.reached(func() error {
-		if _, err := s.get("keep"); err == nil {
-			return errKilled
-		}
-		if _, err := s.get("leave"); err == nil {
-			return errKilled
-		}
-		return nil
-	})
-}
-
 func endMoves(s *scene, m *mortal) {
 	s.gone("keep")
 	s.gone("leave")
@@ -240,38 +272,6 @@ func (s *scene) listing(name, container string) string {
 
 // variable is a field of a container.
 func variable(name string) string { return fmt.Sprintf(`,"env":[{"name":%q,"value":"1"}]`, name) }
-
-// tellTwice is about objects that are replaced, since they list a port twice: an agent that stops
-// before it has settled what it owns then leaves an entry of managedFields that no apply looks
-// at. The last manifest of one is replaced as well, that of the other is applied.
-func tellTwice(s *scene, m *mortal) {
-	s.create(s.work("w", s.listing("always", portTwice+variable("A")), s.listing("once", portTwice+variable("A"))))
-	m.applied(s, "w")
-	s.change("w", func(w *workv1.ManifestWork) {
-		setManifests(w, s.listing("always", portTwice+variable("B")), s.listing("once", variable("B")))
-	})
-	m.applied(s, "w")
-	s.change("w", func(w *workv1.ManifestWork) {
-		setManifests(w, s.listing("always", portTwice+variable("C")), s.listing("once", portTwice+variable("C")))
-	})
-	m.applied(s, "w")
-	s.change("w", func(w *workv1.ManifestWork) {
-		setManifests(w, s.listing("always", portTwice+variable("D")), s.listing("once", variable("D")))
-	})
-	m.applied(s, "w")
-}
-
-// endTwice sees that what was left over is merged, so that all goes that manifests have lost.
-func endTwice(s *scene, _ *mortal) {
-	s.condition("w", "Applied", metav1.ConditionTrue)
-	for name, want := range map[string][]string{"always": {"http=8080", "metrics=8080"}, "once": nil} {
-		s.settled(holds(s, name+" is as its last manifest", name, func() *appsv1.Deployment { return &appsv1.Deployment{} }, func(d *appsv1.Deployment) error {
-			return errors.Join(is("ports", ports(d), want), is("env", variables(d), []string{"D=1"}))
-		}))
-	}
-	s.delete("w")
-	s.gone("w")
-}
 
 func isApplied(work *workv1.ManifestWork) bool {
 	for _, c := range work.Status.Conditions {
