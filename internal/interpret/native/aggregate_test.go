@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/testing/build"
 )
 
 // sum is a template, what clusters report, and the status that the template
@@ -34,7 +35,7 @@ func statusOf(t testing.TB, text string) map[string]any {
 	if text == "" {
 		return nil
 	}
-	status, _ := object(t, "{kind: x, status: "+text+"}").Object["status"].(map[string]any)
+	status, _ := build.ParseObject(t, "{kind: x, status: "+text+"}").Object["status"].(map[string]any)
 	return status
 }
 
@@ -62,7 +63,7 @@ func checkSums(t *testing.T, head string, sums map[string]sum) {
 	for name, s := range sums {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			template, items := object(t, "{"+head+", "+s.template+"}"), itemsOf(t, s.reports)
+			template, items := build.ParseObject(t, "{"+head+", "+s.template+"}"), itemsOf(t, s.reports)
 			got, changed := aggregated(t, template, items)
 			if diff := cmp.Diff(statusOf(t, s.want), got); diff != "" || changed != (s.want != "") {
 				t.Errorf("changed: %t, %s", changed, diff)

@@ -9,12 +9,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/interpret/health"
 	"github.com/capstan-io/capstan/internal/interpret/native"
-	"github.com/capstan-io/capstan/internal/testing/expect"
+	"github.com/capstan-io/capstan/internal/testing/build"
 )
 
 // example is an object, and what is known about its health.
@@ -32,20 +31,11 @@ func check(t *testing.T, head string, examples map[string]example) {
 	for name, e := range examples {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(e.want, chain().AssessHealth(object(t, head+"\n"+e.object))); diff != "" {
+			if diff := cmp.Diff(e.want, chain().AssessHealth(build.ParseObject(t, head+"\n"+e.object))); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
-}
-
-func object(t testing.TB, text string) *unstructured.Unstructured {
-	t.Helper()
-	u := &unstructured.Unstructured{}
-	content, err := yaml.YAMLToJSON([]byte(text))
-	expect.NoError(t, err)
-	expect.NoError(t, u.UnmarshalJSON(content))
-	return u
 }
 
 // ofKind returns an object of a kind such as "apps/v1 Deployment".

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/testing/build"
 )
 
 // needed writes dependencies of v1 in namespace ns, such as "Secret/a".
@@ -88,7 +89,7 @@ func TestDependencies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := chain().GetDependencies(object(t, test.object))
+			got, err := chain().GetDependencies(build.ParseObject(t, test.object))
 			if diff := cmp.Diff(test.want, got); diff != "" || err != nil {
 				t.Error(diff, err)
 			}
@@ -120,7 +121,7 @@ func TestRetained(t *testing.T) {
 		`{apiVersion: example.com/v1, kind: Thing}`:                                 "",
 	} {
 		var got []string
-		for _, path := range chain().RetainedFieldPaths(object(t, text)) {
+		for _, path := range chain().RetainedFieldPaths(build.ParseObject(t, text)) {
 			got = append(got, strings.Join(path, "/"))
 		}
 		if strings.Join(got, " ") != want {

@@ -15,6 +15,7 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/interpret/fields"
 	"github.com/capstan-io/capstan/internal/interpret/health"
+	"github.com/capstan-io/capstan/internal/testing/build"
 )
 
 func TestService(t *testing.T) {
@@ -212,7 +213,7 @@ func TestNothingHasNoHealth(t *testing.T) {
 }
 
 func BenchmarkDeploymentHealth(b *testing.B) {
-	u := object(b, `
+	u := build.ParseObject(b, `
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web, generation: 3}

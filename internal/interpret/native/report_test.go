@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/testing/build"
 )
 
 func TestReflect(t *testing.T) {
@@ -49,15 +50,15 @@ func TestReflect(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			from := object(t, c.from)
+			from := build.ParseObject(t, c.from)
 			var want map[string]any
 			if c.want != "" {
-				want, _ = object(t, "{kind: x, status: "+c.want+"}").Object["status"].(map[string]any)
+				want, _ = build.ParseObject(t, "{kind: x, status: "+c.want+"}").Object["status"].(map[string]any)
 			}
 			if diff := cmp.Diff(want, reported(t, from)); diff != "" {
 				t.Error(diff)
 			}
-			if diff := cmp.Diff(object(t, c.from).Object, from.Object); diff != "" {
+			if diff := cmp.Diff(build.ParseObject(t, c.from).Object, from.Object); diff != "" {
 				t.Errorf("the object itself was changed: %s", diff)
 			}
 		})
@@ -113,7 +114,7 @@ func TestVerdict(t *testing.T) {
 		}
 	}
 	for name, c := range cases {
-		if got, err := chain().InterpretHealth(object(t, c.object)); got != c.want || err != nil {
+		if got, err := chain().InterpretHealth(build.ParseObject(t, c.object)); got != c.want || err != nil {
 			t.Errorf("%s: want %s, got %s, %v", name, c.want, got, err)
 		}
 	}

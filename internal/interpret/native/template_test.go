@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/testing/build"
 	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
@@ -53,7 +54,7 @@ func TestReplicas(t *testing.T) {
 		"a ConfigMap":                           {"apiVersion: v1\nkind: ConfigMap", 0, false},
 		"a Deployment of somebody else's group": {"apiVersion: example.com/v1\nkind: Deployment\nspec: {replicas: 2}", 0, false},
 	} {
-		got, needs, has, err := chain().GetReplicas(object(t, test.object))
+		got, needs, has, err := chain().GetReplicas(build.ParseObject(t, test.object))
 		if got != test.want || has != test.has || needs != nil || err != nil {
 			t.Errorf("%s: want %d, %t, nil, got %d, %t, %v", name, test.want, test.has, got, has, needs)
 		}
@@ -128,7 +129,7 @@ func TestRequirements(t *testing.T) {
 				"apps/v1 ReplicaSet": {"spec", "template", "spec"}, "batch/v1 Job": {"spec", "template", "spec"}, "v1 Pod": {"spec"},
 			} {
 				u := ofKind(kind)
-				expect.NoError(t, unstructured.SetNestedField(u.Object, object(t, "kind: x\nspec:\n"+indented(test.spec)).Object["spec"], path...))
+				expect.NoError(t, unstructured.SetNestedField(u.Object, build.ParseObject(t, "kind: x\nspec:\n"+indented(test.spec)).Object["spec"], path...))
 				if _, got, _, _ := chain().GetReplicas(u); !cmp.Equal(test.want, got) {
 					t.Errorf("%s: %s", kind, cmp.Diff(test.want, got))
 				}
@@ -147,11 +148,11 @@ func checkChanges(t *testing.T, operation func(*unstructured.Unstructured) *unst
 	for name, c := range changes {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			from := object(t, c.from)
-			if diff := cmp.Diff(object(t, c.want).Object, operation(from).Object); diff != "" {
+			from := build.ParseObject(t, c.from)
+			if diff := cmp.Diff(build.ParseObject(t, c.want).Object, operation(from).Object); diff != "" {
 				t.Error(diff)
 			}
-			if diff := cmp.Diff(object(t, c.from).Object, from.Object); diff != "" {
+			if diff := cmp.Diff(build.ParseObject(t, c.from).Object, from.Object); diff != "" {
 				t.Errorf("the object itself was changed: %s", diff)
 			}
 		})
@@ -191,7 +192,7 @@ func TestCompletions(t *testing.T) {
 		"{apiVersion: batch/v1, kind: Job, spec: {completions: x}}": -1, "{apiVersion: batch/v1, kind: Job}": -1,
 		"{apiVersion: apps/v1, kind: Deployment, spec: {completions: 9}}": -1,
 	} {
-		if got, has := chain().GetCompletions(object(t, text)); has != (want >= 0) || has && got != want {
+		if got, has := chain().GetCompletions(build.ParseObject(t, text)); has != (want >= 0) || has && got != want {
 			t.Errorf("%s: want %d, got %d, %t", text, want, got, has)
 		}
 	}
@@ -306,7 +307,7 @@ func TestPrune(t *testing.T) {
 
 func TestCopiesShareNothing(t *testing.T) {
 	t.Parallel()
-	from := object(t, "{apiVersion: batch/v1, kind: Job, metadata: {labels: {a: b}}, spec: {completions: 1, template: {metadata: {labels: {a: b}}}}}")
+	from := build.ParseObject(t, "{apiVersion: batch/v1, kind: Job, metadata: {labels: {a: b}}, spec: {completions: 1, template: {metadata: {labels: {a: b}}}}}")
 	for _, c := range []*unstructured.Unstructured{
 		revised(t, chain(), from, 1), chain().ReviseCompletions(from, 1), chain().PruneObject(from),
 		revised(t, nil, from, 1), interpret.Chain(nil).PruneObject(from),
@@ -314,7 +315,7 @@ func TestCopiesShareNothing(t *testing.T) {
 		c.SetLabels(nil)
 		unstructured.RemoveNestedField(c.Object, "spec", "template", "metadata", "labels", "a")
 	}
-	want := object(t, "{apiVersion: batch/v1, kind: Job, metadata: {labels: {a: b}}, spec: {completions: 1, template: {metadata: {labels: {a: b}}}}}")
+	want := build.ParseObject(t, "{apiVersion: batch/v1, kind: Job, metadata: {labels: {a: b}}, spec: {completions: 1, template: {metadata: {labels: {a: b}}}}}")
 	if diff := cmp.Diff(want.Object, from.Object); diff != "" {
 		t.Error(diff)
 	}

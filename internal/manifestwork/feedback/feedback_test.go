@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/yaml"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/interpret"
@@ -19,17 +18,9 @@ import (
 	"github.com/capstan-io/capstan/internal/manifestwork/budget"
 	"github.com/capstan-io/capstan/internal/manifestwork/feedback"
 	"github.com/capstan-io/capstan/internal/manifestwork/jsonpath"
+	"github.com/capstan-io/capstan/internal/testing/build"
 	"github.com/capstan-io/capstan/internal/testing/expect"
 )
-
-func object(t testing.TB, text string) *unstructured.Unstructured {
-	t.Helper()
-	u := &unstructured.Unstructured{}
-	content, err := yaml.YAMLToJSON([]byte(text))
-	expect.NoError(t, err)
-	expect.NoError(t, u.UnmarshalJSON(content))
-	return u
-}
 
 // kinds knows the kinds of Kubernetes.
 func kinds() interpret.Chain { return interpret.Chain{native.NewKubernetesKinds()} }
@@ -130,7 +121,7 @@ func TestWellKnownValuesOfEachKind(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			rules := []workv1.FeedbackRule{{Type: workv1.FeedbackTypeWellKnownStatus}}
-			values, messages := values(rules, object(t, c.object), feedback.ValueOptions{})
+			values, messages := values(rules, build.ParseObject(t, c.object), feedback.ValueOptions{})
 			if diff := cmp.Diff(c.want, short(t, values)); diff != "" || len(messages) > 0 {
 				t.Errorf("%s: %s; messages %q", c.reason, diff, messages)
 			}
@@ -221,7 +212,7 @@ func TestPathsFindScalars(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			rules := []workv1.FeedbackRule{{Type: workv1.FeedbackTypeJSONPaths, JSONPaths: []workv1.JSONPath{{Name: "x", Path: c.path}}}}
-			values, messages := values(rules, object(t, webDeployment), c.options)
+			values, messages := values(rules, build.ParseObject(t, webDeployment), c.options)
 			if got := strings.Join(short(t, values), "; "); got != c.want {
 				t.Errorf("want %q, got %q", c.want, got)
 			}

@@ -17,6 +17,7 @@ import (
 	"github.com/capstan-io/capstan/internal/manifestwork/budget"
 	"github.com/capstan-io/capstan/internal/manifestwork/feedback"
 	"github.com/capstan-io/capstan/internal/manifestwork/jsonpath"
+	"github.com/capstan-io/capstan/internal/testing/build"
 )
 
 func paths(list ...workv1.JSONPath) workv1.FeedbackRule {
@@ -35,7 +36,7 @@ func TestRulesAreReadInTheirOrderAndEachNameOnce(t *testing.T) {
 		),
 		{Type: "Guess"},
 	}
-	pod := object(t, `{apiVersion: v1, kind: Pod, metadata: {name: a}, status: {phase: Running}}`)
+	pod := build.ParseObject(t, `{apiVersion: v1, kind: Pod, metadata: {name: a}, status: {phase: Running}}`)
 	values, messages := values(rules, pod, feedback.ValueOptions{})
 	want := []string{`Phase String "Running"`, `Name String "a"`, `PodPhase String "Running"`, `Last String "Pod"`}
 	if diff := cmp.Diff(want, short(t, values)); diff != "" {
@@ -54,7 +55,7 @@ func TestRulesAreReadInTheirOrderAndEachNameOnce(t *testing.T) {
 func TestKindsWithoutWellKnownValuesSaySo(t *testing.T) {
 	t.Parallel()
 	rules := []workv1.FeedbackRule{{Type: workv1.FeedbackTypeWellKnownStatus}}
-	_, messages := values(rules, object(t, `{apiVersion: example.com/v1, kind: Deployment}`), feedback.ValueOptions{})
+	_, messages := values(rules, build.ParseObject(t, `{apiVersion: example.com/v1, kind: Deployment}`), feedback.ValueOptions{})
 	want := []string{"kind Deployment of group example.com has no well-known values; select the fields with a rule of type JSONPaths"}
 	if diff := cmp.Diff(want, messages); diff != "" {
 		t.Error(diff)
@@ -173,7 +174,7 @@ func FuzzPaths(f *testing.F) {
 
 func BenchmarkOneJSONPath(b *testing.B) {
 	set := feedback.CompileFeedbackRules([]workv1.FeedbackRule{paths(workv1.JSONPath{Name: "x", Path: `.status.conditions[?(@.type=="Progressing")].status`})})
-	o, known := object(b, webDeployment), kinds()
+	o, known := build.ParseObject(b, webDeployment), kinds()
 	b.ReportAllocs()
 	for b.Loop() {
 		if found := set.ReadValues(o, known, budget.NewBudget(clock.RealClock{}), feedback.ValueOptions{}); len(found.Values) != 1 {
@@ -184,7 +185,7 @@ func BenchmarkOneJSONPath(b *testing.B) {
 
 func BenchmarkWellKnownDeployment(b *testing.B) {
 	set := feedback.CompileFeedbackRules([]workv1.FeedbackRule{{Type: workv1.FeedbackTypeWellKnownStatus}})
-	o, known := object(b, webDeployment), kinds()
+	o, known := build.ParseObject(b, webDeployment), kinds()
 	b.ReportAllocs()
 	for b.Loop() {
 		if found := set.ReadValues(o, known, budget.NewBudget(clock.RealClock{}), feedback.ValueOptions{}); len(found.Values) != 1 {

@@ -15,6 +15,7 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/manifestwork/feedback"
+	"github.com/capstan-io/capstan/internal/testing/build"
 )
 
 func TestTheStateOfAnObjectOfABinding(t *testing.T) {
@@ -38,7 +39,7 @@ func TestTheStateOfAnObjectOfABinding(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			said := feedback.ReportedStateOf(object(t, c.object), kinds())
+			said := feedback.ReportedStateOf(build.ParseObject(t, c.object), kinds())
 			if said.Failed != nil || said.Unreflected {
 				t.Fatal(said.Failed)
 			}
@@ -82,7 +83,7 @@ func TestStateOfACustomizedKind(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			said := feedback.ReportedStateOf(object(t, `{apiVersion: example.com/v1, kind: Thing, status: {replicas: 1}}`), interpret.Chain{customs(c.custom)})
+			said := feedback.ReportedStateOf(build.ParseObject(t, `{apiVersion: example.com/v1, kind: Thing, status: {replicas: 1}}`), interpret.Chain{customs(c.custom)})
 			if diff := cmp.Diff(c.want, short(t, said.Values)); diff != "" {
 				t.Error(diff)
 			}

@@ -8,12 +8,13 @@ import (
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/manifestwork/rules"
+	"github.com/capstan-io/capstan/internal/testing/build"
 )
 
 func BenchmarkEvaluateOneCELRule(b *testing.B) {
 	set := rules.CompileConditionRules([]workv1.ConditionRule{celRule("Fine",
 		`hasConditions(object.status) && object.status.conditions.exists(c, c.type == "Ready" && c.status == "True")`)})
-	object := object(b, activeJob)
+	object := build.ParseObject(b, activeJob)
 	b.ReportAllocs()
 	for b.Loop() {
 		if got := evaluate(b.Context(), set, object); len(got) != 1 || got[0].Status != "True" {
@@ -24,7 +25,7 @@ func BenchmarkEvaluateOneCELRule(b *testing.B) {
 
 func BenchmarkEvaluateOneWellKnownRule(b *testing.B) {
 	set := rules.CompileConditionRules([]workv1.ConditionRule{wellKnown("Complete")})
-	object := object(b, activeJob)
+	object := build.ParseObject(b, activeJob)
 	b.ReportAllocs()
 	for b.Loop() {
 		if got := evaluate(b.Context(), set, object); len(got) != 1 {

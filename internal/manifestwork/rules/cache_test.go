@@ -12,6 +12,7 @@ import (
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/manifestwork/rules"
+	"github.com/capstan-io/capstan/internal/testing/build"
 )
 
 func TestEqualRulesAreCompiledOnce(t *testing.T) {
@@ -81,7 +82,7 @@ func TestTooManyRulesAreNotFollowed(t *testing.T) {
 		list = append(list, celRule(fmt.Sprintf("Fine%d", i), "true"))
 	}
 	set := rules.CompileConditionRules(list)
-	if got := len(evaluate(t.Context(), set, object(t, activeJob))); got != rules.RulesMax {
+	if got := len(evaluate(t.Context(), set, build.ParseObject(t, activeJob))); got != rules.RulesMax {
 		t.Errorf("%d conditions, want %d", got, rules.RulesMax)
 	}
 	if problems := set.RuleProblems(); len(problems) != 1 || !strings.Contains(problems[0], "69 condition rules, only the first 64 apply") {

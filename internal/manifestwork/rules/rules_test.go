@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/yaml"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/interpret"
@@ -20,7 +19,7 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret/native"
 	"github.com/capstan-io/capstan/internal/manifestwork/budget"
 	"github.com/capstan-io/capstan/internal/manifestwork/rules"
-	"github.com/capstan-io/capstan/internal/testing/expect"
+	"github.com/capstan-io/capstan/internal/testing/build"
 )
 
 const activeJob = `
@@ -32,15 +31,6 @@ status:
   active: 1
   conditions: [{type: Ready, status: "True"}, {type: Odd, status: "False"}]
 `
-
-func object(t testing.TB, text string) *unstructured.Unstructured {
-	t.Helper()
-	u := &unstructured.Unstructured{}
-	content, err := yaml.YAMLToJSON([]byte(text))
-	expect.NoError(t, err)
-	expect.NoError(t, u.UnmarshalJSON(content))
-	return u
-}
 
 func celRule(condition string, expressions ...string) workv1.ConditionRule {
 	return workv1.ConditionRule{Condition: condition, Type: workv1.ConditionRuleTypeCEL, CELExpressions: expressions}
@@ -126,7 +116,7 @@ func TestCELExpressionsGiveTrueFalseOrWhatIsWrong(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := evaluate(t.Context(), rules.CompileConditionRules([]workv1.ConditionRule{celRule("Fine", c.expressions...)}), object(t, activeJob))
+			got := evaluate(t.Context(), rules.CompileConditionRules([]workv1.ConditionRule{celRule("Fine", c.expressions...)}), build.ParseObject(t, activeJob))
 			if diff := cmp.Diff([]outcome{c.want}, outcomes(got)); diff != "" {
 				t.Errorf("%s: %s", c.reason, diff)
 			}
@@ -195,7 +185,7 @@ func TestFunctionsThatExpressionsMayUse(t *testing.T) {
 	} {
 		t.Run(expression, func(t *testing.T) {
 			t.Parallel()
-			got := evaluate(t.Context(), rules.CompileConditionRules([]workv1.ConditionRule{celRule("Fine", expression)}), object(t, activeJob))
+			got := evaluate(t.Context(), rules.CompileConditionRules([]workv1.ConditionRule{celRule("Fine", expression)}), build.ParseObject(t, activeJob))
 			if len(got) != 1 || got[0].Status != metav1.ConditionTrue {
 				t.Errorf("want it to be true, got %+v", outcomes(got))
 			}
@@ -234,7 +224,7 @@ func TestMessagesComeFromTheRule(t *testing.T) {
 			t.Parallel()
 			r := celRule("Fine", "true")
 			r.Message, r.MessageExpression = c.message, c.expression
-			got := evaluate(t.Context(), rules.CompileConditionRules([]workv1.ConditionRule{r}), object(t, activeJob))
+			got := evaluate(t.Context(), rules.CompileConditionRules([]workv1.ConditionRule{r}), build.ParseObject(t, activeJob))
 			want := []outcome{{"Fine", "True", workv1.ManifestReasonConditionRuleEvaluated, c.want}}
 			if diff := cmp.Diff(want, outcomes(got)); diff != "" {
 				t.Errorf("%s: %s", c.reason, diff)
@@ -290,7 +280,7 @@ func TestBrokenRulesSaySo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			set := rules.CompileConditionRules(c.rules)
-			if diff := cmp.Diff(c.want, outcomes(evaluate(t.Context(), set, object(t, activeJob)))); diff != "" {
+			if diff := cmp.Diff(c.want, outcomes(evaluate(t.Context(), set, build.ParseObject(t, activeJob)))); diff != "" {
 				t.Errorf("%s: %s", c.reason, diff)
 			}
 			if diff := cmp.Diff(c.problems, set.RuleProblems()); diff != "" {
@@ -304,7 +294,7 @@ func TestACancelledContextEndsTheEvaluation(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	got := evaluate(ctx, rules.CompileConditionRules([]workv1.ConditionRule{celRule("Fine", "true")}), object(t, activeJob))
+	got := evaluate(ctx, rules.CompileConditionRules([]workv1.ConditionRule{celRule("Fine", "true")}), build.ParseObject(t, activeJob))
 	want := []outcome{{
 		"Fine", "Unknown", workv1.ManifestReasonConditionRuleInternalError,
 		"celExpressions[0]: the evaluation was interrupted: context canceled.",

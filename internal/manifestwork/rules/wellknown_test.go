@@ -10,6 +10,7 @@ import (
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/manifestwork/rules"
+	"github.com/capstan-io/capstan/internal/testing/build"
 )
 
 func TestWellKnownConditions(t *testing.T) {
@@ -89,7 +90,7 @@ func TestWellKnownConditions(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := evaluate(t.Context(), rules.CompileConditionRules([]workv1.ConditionRule{wellKnown(c.condition)}), object(t, c.object))
+			got := evaluate(t.Context(), rules.CompileConditionRules([]workv1.ConditionRule{wellKnown(c.condition)}), build.ParseObject(t, c.object))
 			if diff := cmp.Diff(c.want, outcomes(got)); diff != "" {
 				t.Errorf("%s: %s", c.reason, diff)
 			}

@@ -15,22 +15,14 @@ import (
 
 	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
 	"github.com/capstan-io/capstan/internal/scheduling/placement"
+	"github.com/capstan-io/capstan/internal/testing/build"
 )
-
-func object(t *testing.T, text string) *unstructured.Unstructured {
-	t.Helper()
-	o := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(text), o); err != nil {
-		t.Fatal(err)
-	}
-	return o
-}
 
 // TestMerged is about what becomes of fields that the file does not have: that
 // depends on who had them.
 func TestMerged(t *testing.T) {
-	live := object(t, "{apiVersion: v1, kind: Service, metadata: {name: web, labels: {app: web, by: hub}}, spec: {type: NodePort, clusterIP: 10.0.0.1}}")
-	written := object(t, "{apiVersion: v1, kind: Service, metadata: {name: web, labels: {app: shop}}, spec: {ports: []}}")
+	live := build.ParseObject(t, "{apiVersion: v1, kind: Service, metadata: {name: web, labels: {app: web, by: hub}}, spec: {type: NodePort, clusterIP: 10.0.0.1}}")
+	written := build.ParseObject(t, "{apiVersion: v1, kind: Service, metadata: {name: web, labels: {app: shop}}, spec: {ports: []}}")
 	applied := live.DeepCopy()
 	applied.SetAnnotations(map[string]string{corev1.LastAppliedConfigAnnotation: `{"metadata":{"labels":{"app":"web"}},"spec":{"type":"NodePort"}}`})
 	for name, test := range map[string]struct {
@@ -61,9 +53,9 @@ func TestMerged(t *testing.T) {
 }
 
 func TestChange(t *testing.T) {
-	was := object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, resourceVersion: \"1\"}, data: {a: b}}")
-	same := object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, resourceVersion: \"2\"}, data: {a: b}}")
-	other := object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {x: z}}, data: {a: b}}")
+	was := build.ParseObject(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, resourceVersion: \"1\"}, data: {a: b}}")
+	same := build.ParseObject(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, resourceVersion: \"2\"}, data: {a: b}}")
+	other := build.ParseObject(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {x: z}}, data: {a: b}}")
 	for want, trial := range map[string]Trial{New: {Then: was}, Unchanged: {Now: was, Then: same}, Changed: {Now: was, Then: other}} {
 		if got := trial.ChangeType(); got != want {
 			t.Errorf("got %s, want %s", got, want)
