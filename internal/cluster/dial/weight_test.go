@@ -62,8 +62,24 @@ func TestPagesOfElementsDoNotAddUp(t *testing.T) {
 	}
 }
 
-// ordinaryNode returns a node as kubelets tell it, with nothing that only adds bytes, such as managed fields.
-func ordinaryNode() any {
+// countsByItsBytes has the elements and quantities of an object count as fewer bytes than it has.
+func countsByItsBytes(t *testing.T, name string, object any) {
+	t.Helper()
+	known, err := places()
+	expect.NoError(t, err)
+	text, err := json.Marshal(object)
+	expect.NoError(t, err)
+	a := &limitedAnswer{frames: &frameScanner{}, quantities: quantity.NewScanner(known), inflated: int64(len(text))}
+	expect.NoError(t, a.quantities.ScanBytes(text))
+	a.frames.scanFrames(text)
+	if weight := a.weighMore(); weight != int64(len(text)) || a.frames.elements == 0 || a.quantities.Count() == 0 {
+		t.Errorf("a %s of %d bytes with %d elements and %d quantities counts as %d bytes", name, len(text), a.frames.elements, a.quantities.Count(), weight)
+	}
+	t.Logf("a %s of %d bytes has %d elements and %d quantities", name, len(text), a.frames.elements, a.quantities.Count())
+}
+
+// TestAnOrdinaryNodeCountsByItsBytes has one as kubelets tell it, with nothing that only adds bytes, such as managed fields.
+func TestAnOrdinaryNodeCountsByItsBytes(t *testing.T) {
 	node := corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: "worker-12345.region-1.compute.internal", UID: "4b9e2a50-6f0f-4c1e-9c0b-5f6a6d0b8a11", ResourceVersion: "123456789",
 		Labels: map[string]string{
@@ -103,11 +119,11 @@ func ordinaryNode() any {
 		node.Status.VolumesInUse = append(node.Status.VolumesInUse, volume)
 		node.Status.VolumesAttached = append(node.Status.VolumesAttached, corev1.AttachedVolume{Name: volume})
 	}
-	return node
+	countsByItsBytes(t, "node", node)
 }
 
-// ordinaryPod returns a pod with two containers, as API servers store it.
-func ordinaryPod() any {
+// TestAnOrdinaryPodCountsByItsBytes has one with two containers, as API servers store it.
+func TestAnOrdinaryPodCountsByItsBytes(t *testing.T) {
 	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "team-a", Name: "service-5d8f9c7b6d-x2x7k", UID: "4b9e2a50-6f0f-4c1e-9c0b-5f6a6d0b8a11", ResourceVersion: "123456789", GenerateName: "service-5d8f9c7b6d-",
 		Labels:          map[string]string{"app.kubernetes.io/name": "service", "pod-template-hash": "5d8f9c7b6d"},
@@ -145,23 +161,5 @@ func ordinaryPod() any {
 		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: condition, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Unix(1e9, 0)})
 	}
 	pod.Status.PodIPs = []corev1.PodIP{{IP: "10.12.34.56"}}
-	return pod
-}
-
-// TestAnOrdinaryClusterCountsByItsBytes has the elements and quantities of nodes and pods count as fewer bytes than
-// these have.
-func TestAnOrdinaryClusterCountsByItsBytes(t *testing.T) {
-	known, err := places()
-	expect.NoError(t, err)
-	for name, object := range map[string]any{"node": ordinaryNode(), "pod": ordinaryPod()} {
-		text, err := json.Marshal(object)
-		expect.NoError(t, err)
-		a := &limitedAnswer{frames: &frameScanner{}, quantities: quantity.NewScanner(known), inflated: int64(len(text))}
-		expect.NoError(t, a.quantities.ScanBytes(text))
-		a.frames.scanFrames(text)
-		if weight := a.weighMore(); weight != int64(len(text)) || a.frames.elements == 0 || a.quantities.Count() == 0 {
-			t.Errorf("a %s of %d bytes with %d elements and %d quantities counts as %d bytes", name, len(text), a.frames.elements, a.quantities.Count(), weight)
-		}
-		t.Logf("a %s of %d bytes has %d elements and %d quantities", name, len(text), a.frames.elements, a.quantities.Count())
-	}
+	countsByItsBytes(t, "pod", pod)
 }
