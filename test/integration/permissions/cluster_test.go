@@ -24,6 +24,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	"github.com/capstan-io/capstan/internal/testing/build"
+	testcluster "github.com/capstan-io/capstan/internal/testing/cluster"
 	"github.com/capstan-io/capstan/internal/testing/env"
 )
 
@@ -35,7 +37,10 @@ type cluster struct {
 	seen int
 }
 
-func newCluster(t *testing.T) *cluster {
+// clusters have no installation any more when a test is done with them.
+var clusters = env.NewFixtures(servers, newCluster)
+
+func newCluster(t testing.TB) *cluster {
 	t.Helper()
 	_, config := servers.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../config/crd"} })
 	made, err := client.New(config, client.Options{Scheme: clientgoscheme.Scheme})
@@ -127,24 +132,12 @@ func (c *cluster) settled(t *testing.T) {
 	t.Helper()
 	c.seen++
 	name := fmt.Sprintf("last-%d", c.seen)
-	rule := func(resource string) []rbacv1.PolicyRule {
-		return []rbacv1.PolicyRule{{APIGroups: []string{"example.com"}, Resources: []string{resource}, Verbs: []string{"get"}}}
-	}
-	meta := metav1.ObjectMeta{Name: name}
-	namespaced := metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault}
-	who := []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: name}}
-	for _, object := range []client.Object{
-		&rbacv1.ClusterRole{ObjectMeta: meta, Rules: rule("wide")},
-		&rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}, Subjects: who},
-		&rbacv1.Role{ObjectMeta: namespaced, Rules: rule("narrow")},
-		&rbacv1.RoleBinding{ObjectMeta: namespaced, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name}, Subjects: who},
-	} {
-		if err := c.client.Create(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
-	}
+	rule := func(resource string) rbacv1.PolicyRule { return build.AccessRule("example.com", resource, "get") }
+	testcluster.CreateObjects(t, c.client,
+		build.ClusterRole(name, rule("wide")), build.ClusterRoleBinding(name, name, build.UserSubject(name)),
+		build.NamespacedRole(metav1.NamespaceDefault, name, rule("narrow")), build.RoleBinding(metav1.NamespaceDefault, name, name, build.UserSubject(name)))
 	for _, resource := range []string{"wide", "narrow"} {
-		env.WaitAllowed(t.Context(), t, c.config, authorizationv1.SubjectAccessReviewSpec{User: name}, metav1.NamespaceDefault, rule(resource)[0], true)
+		env.WaitAllowed(t.Context(), t, c.config, env.UserReview(name), metav1.NamespaceDefault, rule(resource), true)
 	}
 }
 

@@ -27,6 +27,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/grants"
 	"github.com/capstan-io/capstan/internal/operator/render"
 	"github.com/capstan-io/capstan/internal/server/features"
+	"github.com/capstan-io/capstan/internal/testing/build"
 	hubmanifests "github.com/capstan-io/capstan/operators/clustermanager/manifests"
 	"github.com/capstan-io/capstan/operators/klusterlet"
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
@@ -41,49 +42,8 @@ const (
 // team is the namespace of users.
 const team = "team-a"
 
-// installation is something that has accounts on one cluster.
-type installation struct {
-	// name is that of its folder in testdata.
-	name    string
-	objects func(t *testing.T) []*unstructured.Unstructured
-}
-
-// installations are all that there are.
-func installations() []installation {
-	list := []installation{
-		{"hub", hub},
-		{"hub-clusters", clusters},
-		{"hub-users", users},
-		{"hub-hosted", hostedHub(hubmanifests.ComponentAccess, bootstrap)},
-		{"hub-hosted-management", hostedHub(hubmanifests.HomeAccess)},
-		{"operators", operators},
-		{"control-plane", controlPlane},
-		{"member-push", push},
-		{"helm-cluster-manager", helmHooks("cluster-manager")},
-		{"helm-klusterlet", helmHooks("klusterlet")},
-	}
-	for _, m := range []struct {
-		folder string
-		mode   operatorv1.InstallMode
-	}{
-		{"member", operatorv1.InstallModeDefault},
-		{"member-singleton", operatorv1.InstallModeSingleton},
-		{"member-hosted", operatorv1.InstallModeHosted},
-		{"member-singleton-hosted", operatorv1.InstallModeSingletonHosted},
-	} {
-		k := &operatorv1.Klusterlet{ObjectMeta: metav1.ObjectMeta{Name: "klusterlet"}}
-		k.Spec.DeployOption.Mode = m.mode
-		list = append(list, installation{m.folder, agents(k, manifests.MemberAccess)})
-		if manifests.IsHostedMode(k) {
-			list = append(list, installation{m.folder + "-management", agents(k, manifests.HomeAccess)})
-		}
-	}
-	return list
-}
-
-// operators are the accounts of both operators.
-func operators(t *testing.T) []*unstructured.Unstructured {
-	t.Helper()
+// TestPermissionsOfOperators is about the accounts of both operators.
+func TestPermissionsOfOperators(t *testing.T) {
 	var all []*unstructured.Unstructured
 	for _, name := range []string{config.ClusterManagerOperator, config.KlusterletOperator} {
 		objects, err := config.Operator(name)
@@ -92,13 +52,12 @@ func operators(t *testing.T) []*unstructured.Unstructured {
 		}
 		all = append(all, objects...)
 	}
-	return all
+	comparePermissions(t, "operators", all)
 }
 
-// helmHooks are the accounts of the hooks of a chart, as Helm renders it.
-func helmHooks(chart string) func(*testing.T) []*unstructured.Unstructured {
-	return func(t *testing.T) []*unstructured.Unstructured {
-		t.Helper()
+// TestPermissionsOfHooksOfCharts is about the accounts of the hooks of a chart, as Helm renders it.
+func TestPermissionsOfHooksOfCharts(t *testing.T) {
+	for _, chart := range []string{"cluster-manager", "klusterlet"} {
 		file, err := os.Open("../../../hack/charts/testdata/" + chart + "-default.yaml")
 		if err != nil {
 			t.Fatal(err)
@@ -108,7 +67,7 @@ func helmHooks(chart string) func(*testing.T) []*unstructured.Unstructured {
 		for decoder := yaml.NewYAMLOrJSONDecoder(file, 4096); ; {
 			object := &unstructured.Unstructured{}
 			if err := decoder.Decode(object); errors.Is(err, io.EOF) {
-				return hooks
+				break
 			} else if err != nil {
 				t.Fatalf("reading chart %s: %v", chart, err)
 			}
@@ -116,13 +75,13 @@ func helmHooks(chart string) func(*testing.T) []*unstructured.Unstructured {
 				hooks = append(hooks, object)
 			}
 		}
+		comparePermissions(t, "helm-"+chart, hooks)
 	}
 }
 
-// controlPlane is the operator of dedicated hubs, with what it is granted in the
+// TestPermissionsOfTheOperatorOfControlPlanes is about what it is granted in the
 // namespace of a ControlPlane and in that of its kubeconfig.
-func controlPlane(t *testing.T) []*unstructured.Unstructured {
-	t.Helper()
+func TestPermissionsOfTheOperatorOfControlPlanes(t *testing.T) {
 	objects, err := config.Operator(config.ControlPlaneOperator)
 	if err != nil {
 		t.Fatal(err)
@@ -130,26 +89,25 @@ func controlPlane(t *testing.T) []*unstructured.Unstructured {
 	for namespace, role := range map[string]string{
 		"hub-control-plane": fleetv1alpha1.ControlPlaneNamespaceRole, "hub": fleetv1alpha1.ControlPlaneKubeconfigRole,
 	} {
-		objects = append(objects, typed(t, &rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "control-plane"},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-			Subjects: []rbacv1.Subject{{
-				Kind: rbacv1.ServiceAccountKind, Namespace: operatorv1.DefaultOperatorNamespace, Name: fleetv1alpha1.ControlPlaneOperator,
-			}},
-		}))
+		objects = append(objects, typed(t, build.ClusterRoleBindingIn(namespace, "control-plane", role,
+			build.AccountSubject(operatorv1.DefaultOperatorNamespace, fleetv1alpha1.ControlPlaneOperator))))
 	}
-	return objects
+	comparePermissions(t, "control-plane", objects)
 }
 
-// hub is a hub with every component.
-func hub(t *testing.T) []*unstructured.Unstructured {
-	t.Helper()
-	return encode(t, fromRules(t, everyComponent("cluster-manager"), hubmanifests.ComponentAccess, bootstrap))
+// TestPermissionsOfAHub is about one with every component, and one whose components run elsewhere.
+func TestPermissionsOfAHub(t *testing.T) {
+	comparePermissions(t, "hub", hub(t))
+	comparePermissions(t, "hub-users", users(t))
+	h := everyComponent("hub1")
+	h.Spec.DeployOption.Mode = operatorv1.InstallModeHosted
+	h.Spec.DeployOption.Hosted = &operatorv1.HostedClusterManagerConfiguration{}
+	comparePermissions(t, "hub-hosted", encode(t, fromRules(t, h, hubmanifests.ComponentAccess, bootstrap)))
+	comparePermissions(t, "hub-hosted-management", encode(t, fromRules(t, h, hubmanifests.HomeAccess)))
 }
 
-// clusters are what a Pull and a Push cluster add to a hub.
-func clusters(t *testing.T) []*unstructured.Unstructured {
-	t.Helper()
+// TestPermissionsOfClusters is about what a Pull and a Push cluster add to a hub.
+func TestPermissionsOfClusters(t *testing.T) {
 	h := everyComponent("cluster-manager")
 	objects := slices.DeleteFunc(hub(t), func(o *unstructured.Unstructured) bool {
 		return o.GetName() != fleetv1alpha1.PushCredentialsRole
@@ -170,7 +128,41 @@ func clusters(t *testing.T) []*unstructured.Unstructured {
 		objects = append(objects, typed(t, own), typed(t, grants.ClusterRoleBinding(cluster, to...)),
 			typed(t, grants.RegistrationRoleBinding(cluster, to...)), typed(t, work))
 	}
-	return objects
+	comparePermissions(t, "hub-clusters", objects)
+}
+
+// TestPermissionsOfAgents is about those of a Klusterlet on each of its clusters.
+func TestPermissionsOfAgents(t *testing.T) {
+	rules, err := klusterlet.LoadAgentRules()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for folder, mode := range map[string]operatorv1.InstallMode{
+		"member": operatorv1.InstallModeDefault, "member-singleton": operatorv1.InstallModeSingleton,
+		"member-hosted": operatorv1.InstallModeHosted, "member-singleton-hosted": operatorv1.InstallModeSingletonHosted,
+	} {
+		k := &operatorv1.Klusterlet{ObjectMeta: metav1.ObjectMeta{Name: "klusterlet"}}
+		k.Spec.DeployOption.Mode = mode
+		comparePermissions(t, folder, encode(t, manifests.MemberAccess(k, rules, "")))
+		if manifests.IsHostedMode(k) {
+			comparePermissions(t, folder+"-management", encode(t, manifests.HomeAccess(k, rules, "")))
+		}
+	}
+}
+
+// TestPermissionsInAPushCluster is about the account of a hub in it.
+func TestPermissionsInAPushCluster(t *testing.T) {
+	objects, err := member.PushInstallation{Cluster: pushCluster, Hub: "a-hub", Namespace: "capstan-cluster"}.RenderObjects()
+	if err != nil {
+		t.Fatal(err)
+	}
+	comparePermissions(t, "member-push", encode(t, objects))
+}
+
+// hub is a hub with every component.
+func hub(t *testing.T) []*unstructured.Unstructured {
+	t.Helper()
+	return encode(t, fromRules(t, everyComponent("cluster-manager"), hubmanifests.ComponentAccess, bootstrap))
 }
 
 // users are those of a namespace of the hub: one for each role, called like it.
@@ -178,11 +170,7 @@ func users(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
 	objects := encode(t, fromRules(t, everyComponent("cluster-manager"), userRoles))
 	for _, role := range []string{"view", "edit", "admin"} {
-		objects = append(objects, typed(t, &rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: role},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: role}},
-		}))
+		objects = append(objects, typed(t, build.ClusterRoleBindingIn(team, role, role, build.UserSubject(role))))
 	}
 	return objects
 }
@@ -196,17 +184,6 @@ func bootstrap(h hubmanifests.Hub, _ hubmanifests.ComponentRules) ([]render.Obje
 }
 
 type hubPart func(hubmanifests.Hub, hubmanifests.ComponentRules) ([]render.Object, error)
-
-// hostedHub is a part of a hub whose components run elsewhere.
-func hostedHub(parts ...hubPart) func(*testing.T) []*unstructured.Unstructured {
-	return func(t *testing.T) []*unstructured.Unstructured {
-		t.Helper()
-		h := everyComponent("hub1")
-		h.Spec.DeployOption.Mode = operatorv1.InstallModeHosted
-		h.Spec.DeployOption.Hosted = &operatorv1.HostedClusterManagerConfiguration{}
-		return encode(t, fromRules(t, h, parts...))
-	}
-}
 
 // everyComponent is a hub that has all components.
 func everyComponent(name string) hubmanifests.Hub {
@@ -229,30 +206,6 @@ func fromRules(t *testing.T, h hubmanifests.Hub, parts ...hubPart) []render.Obje
 		all = append(all, objects...)
 	}
 	return all
-}
-
-// agents are those of a Klusterlet on one of its clusters.
-func agents(
-	k *operatorv1.Klusterlet, access func(*operatorv1.Klusterlet, manifests.AgentRuleSet, string) []render.Object,
-) func(*testing.T) []*unstructured.Unstructured {
-	return func(t *testing.T) []*unstructured.Unstructured {
-		t.Helper()
-		rules, err := klusterlet.LoadAgentRules()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return encode(t, access(k, rules, ""))
-	}
-}
-
-// push is the account of a hub in a Push cluster.
-func push(t *testing.T) []*unstructured.Unstructured {
-	t.Helper()
-	objects, err := member.PushInstallation{Cluster: pushCluster, Hub: "a-hub", Namespace: "capstan-cluster"}.RenderObjects()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return encode(t, objects)
 }
 
 func encode(t *testing.T, lists ...[]render.Object) []*unstructured.Unstructured {

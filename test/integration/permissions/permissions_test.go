@@ -5,17 +5,17 @@ package permissions
 
 import (
 	"flag"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/capstan-io/capstan/internal/testing/golden"
 )
 
 var update = flag.Bool("update", false, "write the permissions that are found to testdata")
@@ -24,28 +24,49 @@ var update = flag.Bool("update", false, "write the permissions that are found to
 // discovery, which everybody may read, are none.
 var wildcards = regexp.MustCompile(`(?m)^\*.*|.*\[[^]]*\*[^]]*\]$|^\S*\*\.\S*`)
 
-// TestPermissionsAreAsCommitted installs the accounts of each installation in
-// turn, and compares what the API server lets each of them do with testdata.
-func TestPermissionsAreAsCommitted(t *testing.T) {
-	c := newCluster(t)
-	found := map[string]bool{}
-	for _, i := range installations() {
-		t.Run(i.name, func(t *testing.T) {
-			objects := slices.DeleteFunc(i.objects(t), func(o *unstructured.Unstructured) bool { return !about(o) })
-			c.install(t, objects)
-			defer c.remove(t, objects)
-			for _, a := range subjectsOf(t, objects) {
-				for _, namespace := range a.namespaces {
-					file := filepath.Join("testdata", i.name, a.file(namespace))
-					found[file] = true
-					compare(t, file, c.permissions(t, a.subject, namespace))
+// comparePermissions installs the accounts of an installation, and compares what the API server lets each of
+// them do with its folder in testdata.
+func comparePermissions(t *testing.T, installation string, objects []*unstructured.Unstructured) {
+	t.Helper()
+	t.Run(installation, func(t *testing.T) {
+		c := clusters.TakeFixture(t)
+		objects := slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool { return !about(o) })
+		c.install(t, objects)
+		defer c.remove(t, objects)
+		left, err := filepath.Glob(filepath.Join("testdata", installation, "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range subjectsOf(t, objects) {
+			for _, namespace := range a.namespaces {
+				file := filepath.Join("testdata", installation, a.file(namespace))
+				left = slices.DeleteFunc(left, func(one string) bool { return one == file })
+				found := c.permissions(t, a.subject, namespace)
+				golden.CompareFile(t, file, file+" is not what the account may do", []byte(found), *update)
+				if all := wildcards.FindAllString(found, -1); len(all) > 0 {
+					t.Errorf("%s: it may do everything with something: %q", file, all)
 				}
 			}
-		})
-	}
-	for _, file := range committed(t) {
-		if !found[file] {
+		}
+		for _, file := range left {
 			t.Errorf("%s is of an account that nothing installs; remove it", file)
+		}
+	})
+}
+
+// TestPermissionsAreOfInstallations looks for folders that no test compares.
+func TestPermissionsAreOfInstallations(t *testing.T) {
+	folders, err := filepath.Glob("testdata/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, folder := range folders {
+		if !slices.Contains([]string{
+			"hub", "hub-clusters", "hub-users", "hub-hosted", "hub-hosted-management", "operators", "control-plane",
+			"helm-cluster-manager", "helm-klusterlet", "member", "member-singleton", "member-push",
+			"member-hosted", "member-hosted-management", "member-singleton-hosted", "member-singleton-hosted-management",
+		}, filepath.Base(folder)) {
+			t.Errorf("%s is of no installation; remove it", folder)
 		}
 	}
 }
@@ -53,38 +74,6 @@ func TestPermissionsAreAsCommitted(t *testing.T) {
 // about reports whether an object has to do with what accounts may do.
 func about(object *unstructured.Unstructured) bool {
 	return object.GetKind() == rbacv1.ServiceAccountKind || object.GroupVersionKind().Group == rbacv1.GroupName
-}
-
-func compare(t *testing.T, file, got string) {
-	t.Helper()
-	if *update {
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Errorf("%v; run the test with -update", err)
-		return
-	}
-	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
-		t.Errorf("%s: run the test with -update if this is meant (-committed +found):\n%s", file, diff)
-	}
-	if all := wildcards.FindAllString(got, -1); len(all) > 0 {
-		t.Errorf("%s: it may do everything with something: %q", file, all)
-	}
-}
-
-func committed(t *testing.T) []string {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join("testdata", "*", "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return files
 }
 
 // account is a subject with the namespaces in which its rights are asked for.

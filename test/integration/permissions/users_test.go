@@ -20,8 +20,9 @@ type attempt struct{ apiVersion, kind, spec string }
 // roles of Kubernetes, try to bring something to members: works, what makes
 // works, and what decides where these go.
 func TestUsersOfANamespaceDeliverNothing(t *testing.T) {
-	c := newCluster(t)
-	c.install(t, users(t))
+	c, objects := clusters.TakeFixture(t), users(t)
+	c.install(t, objects)
+	defer c.remove(t, objects)
 	const (
 		work    = `{"spec":{"workload":{"manifests":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x","namespace":"default"}}]}}}`
 		sends   = `{"spec":{"resourceSelectors":[{"apiVersion":"v1","kind":"Secret"}],"placement":{}}}`
