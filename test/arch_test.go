@@ -48,17 +48,6 @@ type imported struct {
 	byTest bool
 }
 
-func (p pkg) importedByTestsToo() []imported {
-	var all []imported
-	for _, path := range p.Imports {
-		all = append(all, imported{path: path})
-	}
-	for _, path := range slices.Concat(p.TestImports, p.XTestImports) {
-		all = append(all, imported{path: path, byTest: true})
-	}
-	return all
-}
-
 // layer returns the layer of a package of ours, and the name of its part for
 // those layers whose parts must not know each other.
 func layer(path string) (level int, part string) {
@@ -158,7 +147,14 @@ func TestImportsPointDownwards(t *testing.T) {
 	for _, p := range packages(t) {
 		from := strings.TrimPrefix(p.ImportPath, module)
 		fromLevel, fromPart := layer(from)
-		for _, imported := range p.importedByTestsToo() {
+		var all []imported
+		for _, path := range p.Imports {
+			all = append(all, imported{path: path})
+		}
+		for _, path := range slices.Concat(p.TestImports, p.XTestImports) {
+			all = append(all, imported{path: path, byTest: true})
+		}
+		for _, imported := range all {
 			to, ours := strings.CutPrefix(imported.path, module)
 			if !ours || imported.byTest && mayPrepare(to) {
 				continue

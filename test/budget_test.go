@@ -53,10 +53,26 @@ type figure struct {
 
 // TestBudgets prints the largest of each and fails on those above the budget.
 func TestBudgets(t *testing.T) {
-	code := readCode(t)
-	check(t, "packages of ours that one imports", importsMax, code.importCounts())
-	check(t, "files of a package", filesMax, code.fileCounts())
-	check(t, "complexity of a function", complexityMax, code.complexities)
+	c := &code{files: map[string]int{}, imports: map[string]map[string]bool{}}
+	forEachFile(t, func(path string, _ []byte, _ *token.FileSet, file *ast.File) {
+		if ast.IsGenerated(file) {
+			return
+		}
+		pkg := filepath.ToSlash(filepath.Dir(path))
+		isTest := strings.HasSuffix(path, "_test.go")
+		if !isTest {
+			c.files[pkg]++
+			c.readImports(pkg, file)
+		}
+		for _, declaration := range file.Decls {
+			if function, is := declaration.(*ast.FuncDecl); is {
+				c.complexities = append(c.complexities, figure{fmt.Sprintf("%s: %s", path, function.Name.Name), complexity(function)})
+			}
+		}
+	})
+	check(t, "packages of ours that one imports", importsMax, c.importCounts())
+	check(t, "files of a package", filesMax, c.fileCounts())
+	check(t, "complexity of a function", complexityMax, c.complexities)
 }
 
 func check(t *testing.T, name string, limit int, figures []figure) {
@@ -83,28 +99,6 @@ type code struct {
 	files        map[string]int             // package -> files
 	imports      map[string]map[string]bool // package -> packages of ours
 	complexities []figure
-}
-
-func readCode(t *testing.T) *code {
-	t.Helper()
-	c := &code{files: map[string]int{}, imports: map[string]map[string]bool{}}
-	forEachFile(t, func(path string, _ []byte, _ *token.FileSet, file *ast.File) {
-		if ast.IsGenerated(file) {
-			return
-		}
-		pkg := filepath.ToSlash(filepath.Dir(path))
-		isTest := strings.HasSuffix(path, "_test.go")
-		if !isTest {
-			c.files[pkg]++
-			c.readImports(pkg, file)
-		}
-		for _, declaration := range file.Decls {
-			if function, is := declaration.(*ast.FuncDecl); is {
-				c.complexities = append(c.complexities, figure{fmt.Sprintf("%s: %s", path, function.Name.Name), complexity(function)})
-			}
-		}
-	})
-	return c
 }
 
 // readImports notes what a file of a package imports of ours.

@@ -39,7 +39,23 @@ func (f houseFigure) worse(limit float64) bool {
 // TestTheHouseIsEasyToFindOnesWayIn counts product code without generated files; helpers are
 // counted in all tests.
 func TestTheHouseIsEasyToFindOnesWayIn(t *testing.T) {
-	h := countHouse(t)
+	h := &house{packages: map[string]map[string]bool{}}
+	entries, err := os.ReadDir("../internal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.rooms = len(slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return !e.IsDir() }))
+	h.modules = countModules(t)
+	forEachFile(t, func(path string, source []byte, fset *token.FileSet, file *ast.File) {
+		root, _, _ := strings.Cut(path, "/")
+		switch {
+		case ast.IsGenerated(file) || strings.HasPrefix(filepath.Base(path), "zz_"):
+		case strings.HasSuffix(path, "_test.go"):
+			h.countTests(fset, file)
+		case root != "test" && root != "hack":
+			h.countProduct(path, source, file)
+		}
+	})
 	for _, f := range []houseFigure{
 		{name: "function names of one word, %", goal: 40, bound: 12, value: oneWord(h.functions)},
 		{name: "type names of one word, %", goal: 60, bound: 35, value: oneWord(h.types)},
@@ -71,28 +87,6 @@ type house struct {
 	rooms, modules         int
 	tuples, codeLines      int
 	helperLines, testLines int
-}
-
-func countHouse(t *testing.T) *house {
-	t.Helper()
-	h := &house{packages: map[string]map[string]bool{}}
-	entries, err := os.ReadDir("../internal")
-	if err != nil {
-		t.Fatal(err)
-	}
-	h.rooms = len(slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return !e.IsDir() }))
-	h.modules = countModules(t)
-	forEachFile(t, func(path string, source []byte, fset *token.FileSet, file *ast.File) {
-		root, _, _ := strings.Cut(path, "/")
-		switch {
-		case ast.IsGenerated(file) || strings.HasPrefix(filepath.Base(path), "zz_"):
-		case strings.HasSuffix(path, "_test.go"):
-			h.countTests(fset, file)
-		case root != "test" && root != "hack":
-			h.countProduct(path, source, file)
-		}
-	})
-	return h
 }
 
 // countModules leaves out test/peers/<project>, each of which only links the code of a project

@@ -70,7 +70,20 @@ func starters() map[string]inputs {
 
 // TestResultsThatAreKeptHaveNoHiddenInputs looks for all that starts programs.
 func TestResultsThatAreKeptHaveNoHiddenInputs(t *testing.T) {
-	known, found, listed := starters(), foldersThatStartPrograms(t), foldersListedAs(t, "programs")
+	known, listed := starters(), foldersListedAs(t, "programs")
+	// They call exec.Command and its like. The lab is a module of its own, and the programs themselves.
+	found := map[string]bool{}
+	forEachFile(t, func(path string, _ []byte, _ *token.FileSet, file *ast.File) {
+		if strings.HasPrefix(path, "test/lab/") {
+			return
+		}
+		ast.Inspect(file, func(node ast.Node) bool {
+			if selector, ok := node.(*ast.SelectorExpr); ok && startsProgram(selector) {
+				found[filepath.Dir(path)] = true
+			}
+			return true
+		})
+	})
 	for _, folder := range slices.Sorted(maps.Keys(found)) {
 		if _, ok := known[folder]; !ok {
 			t.Errorf("%s starts programs: say in starters() what its tests depend on, and list it in hack/packages.sh if it is the tree", folder)
@@ -112,25 +125,6 @@ func TestShortSkipsOnlyWhatRunsElsewhere(t *testing.T) {
 func isShort(selector *ast.SelectorExpr) bool {
 	of, ok := selector.X.(*ast.Ident)
 	return ok && of.Name == "testing" && selector.Sel.Name == "Short"
-}
-
-// foldersThatStartPrograms finds calls of exec.Command and its like, but for the lab,
-// which is a module of its own and the programs themselves.
-func foldersThatStartPrograms(t *testing.T) map[string]bool {
-	t.Helper()
-	found := map[string]bool{}
-	forEachFile(t, func(path string, _ []byte, _ *token.FileSet, file *ast.File) {
-		if strings.HasPrefix(path, "test/lab/") {
-			return
-		}
-		ast.Inspect(file, func(node ast.Node) bool {
-			if selector, ok := node.(*ast.SelectorExpr); ok && startsProgram(selector) {
-				found[filepath.Dir(path)] = true
-			}
-			return true
-		})
-	})
-	return found
 }
 
 func startsProgram(selector *ast.SelectorExpr) bool {

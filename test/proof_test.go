@@ -38,7 +38,20 @@ func TestEveryFieldHasATestThatProvesIt(t *testing.T) {
 					t.Errorf("%s has two rows for %s", table.Path(), row.What)
 				}
 				found[row.What] = true
-				checkRow(t, read, row)
+				page, tests := row.Table.Path(), row.Tests()
+				if len(tests) == 0 {
+					t.Errorf("%s: the row of %s names no test as `folder.TestName`", page, row.What)
+				}
+				for _, test := range tests {
+					declared := read.tests(t, test.Folder)
+					if !declared.names[test.Name] {
+						t.Errorf("%s: the row of %s names %s, which is not a test in %s", page, row.What, test.Name, test.Folder)
+						continue
+					}
+					if test.Case != "" && !slices.Contains(declared.texts, test.Case) {
+						t.Errorf("%s: the row of %s names the case %q of %s, which is not in %s", page, row.What, test.Case, test.Name, test.Folder)
+					}
+				}
 			}
 			for _, what := range wanted {
 				if !found[what] {
@@ -46,26 +59,6 @@ func TestEveryFieldHasATestThatProvesIt(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// checkRow checks that the tests of a row exist; that they prove what the row is about
-// is what test/mutation checks.
-func checkRow(t *testing.T, read folders, row proof.Row) {
-	t.Helper()
-	page, tests := row.Table.Path(), row.Tests()
-	if len(tests) == 0 {
-		t.Errorf("%s: the row of %s names no test as `folder.TestName`", page, row.What)
-	}
-	for _, test := range tests {
-		declared := read.tests(t, test.Folder)
-		if !declared.names[test.Name] {
-			t.Errorf("%s: the row of %s names %s, which is not a test in %s", page, row.What, test.Name, test.Folder)
-			continue
-		}
-		if test.Case != "" && !slices.Contains(declared.texts, test.Case) {
-			t.Errorf("%s: the row of %s names the case %q of %s, which is not in %s", page, row.What, test.Case, test.Name, test.Folder)
-		}
 	}
 }
 

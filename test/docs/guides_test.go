@@ -12,16 +12,6 @@ import (
 	"testing"
 )
 
-// typedElsewhere are commands of guides that no walk-through and no session types,
-// with the reason.
-func typedElsewhere() map[string]string {
-	return map[string]string{
-		"age-keygen -o key.txt": "a program of age; the session has the key that it would write",
-		"capstan restore --name fleet --identity key.txt -f fleet.backup --yes": "the session types it with a passphrase, as does drillRestore in test/e2e",
-		"capstan restore confirm --context fleet --all":                         "drillRestore in test/e2e types it, in Go",
-	}
-}
-
 // guide is a page about one task, with the scripts that play it.
 type guide struct {
 	document
@@ -59,7 +49,13 @@ func (g guide) blocks() []block {
 // TestGuidesTypeWhatTestsType compares what the guides tell a user to type, and what
 // they say is printed, with the walk-throughs and sessions to which they link.
 func TestGuidesTypeWhatTestsType(t *testing.T) {
-	left, looked := typedElsewhere(), 0
+	// Commands that no walk-through and no session types, with the reason.
+	left := map[string]string{
+		"age-keygen -o key.txt": "a program of age; the session has the key that it would write",
+		"capstan restore --name fleet --identity key.txt -f fleet.backup --yes": "the session types it with a passphrase, as does drillRestore in test/e2e",
+		"capstan restore confirm --context fleet --all":                         "drillRestore in test/e2e types it, in Go",
+	}
+	looked := 0
 	for _, g := range guides(t) {
 		if len(g.scripts) == 0 {
 			t.Errorf("%s links to no walk-through and no session that types its commands", g.path)
@@ -67,7 +63,24 @@ func TestGuidesTypeWhatTestsType(t *testing.T) {
 		for _, b := range g.blocks() {
 			switch b.language {
 			case "console":
-				looked += g.compareConsole(t, b.text, left)
+				var same []*typedCommand
+				for line := range strings.Lines(strings.ReplaceAll(b.text, "\\\n", " ")) {
+					line = strings.TrimSpace(line)
+					command, ok := strings.CutPrefix(line, "$ ")
+					if !ok {
+						if !g.isPrinted(line, same) {
+							t.Errorf("%s: nothing that the guide links to expects this line of the command before it:\n%s", g.path, line)
+						}
+						continue
+					}
+					looked++
+					same = g.typed(normalWords(command))
+					if _, ok := left[singleSpaced(command)]; ok {
+						delete(left, singleSpaced(command))
+					} else if len(same) == 0 {
+						t.Errorf("%s: nothing that the guide links to types this command:\n%s", g.path, command)
+					}
+				}
 			case "yaml":
 				g.compareFile(t, b.text)
 			default:
@@ -79,32 +92,6 @@ func TestGuidesTypeWhatTestsType(t *testing.T) {
 		t.Errorf("no guide has %q any more, which no script types: %s", command, reason)
 	}
 	atLeast(t, 100, looked)
-}
-
-// compareConsole looks for the commands of a block in the scripts, and for the lines
-// below each in what it prints there. It returns how many commands there are.
-func (g guide) compareConsole(t *testing.T, text string, elsewhere map[string]string) int {
-	t.Helper()
-	var same []*typedCommand
-	commands := 0
-	for line := range strings.Lines(strings.ReplaceAll(text, "\\\n", " ")) {
-		line = strings.TrimSpace(line)
-		command, ok := strings.CutPrefix(line, "$ ")
-		if !ok {
-			if !g.isPrinted(line, same) {
-				t.Errorf("%s: nothing that the guide links to expects this line of the command before it:\n%s", g.path, line)
-			}
-			continue
-		}
-		commands++
-		same = g.typed(normalWords(command))
-		if _, ok := elsewhere[singleSpaced(command)]; ok {
-			delete(elsewhere, singleSpaced(command))
-		} else if len(same) == 0 {
-			t.Errorf("%s: nothing that the guide links to types this command:\n%s", g.path, command)
-		}
-	}
-	return commands
 }
 
 // typed returns the commands of the scripts that are the same as one of the guide.

@@ -18,15 +18,6 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// rendered are files with the Deployments that the operators make, by namespace.
-func rendered() map[string][]string {
-	const cm, k = "../../operators/clustermanager/manifests/testdata/", "../../operators/klusterlet/manifests/testdata/"
-	return map[string][]string{
-		"open-cluster-management-hub":   {cm + "everything.yaml"},
-		"open-cluster-management-agent": {k + "default.golden.yaml", k + "singleton.golden.yaml"},
-	}
-}
-
 // TestTracesPassTheDocumentedPolicies: each policy selects pods that there are, and lets
 // them to the collector of the example and to nobody else.
 func TestTracesPassTheDocumentedPolicies(t *testing.T) {
@@ -40,7 +31,12 @@ func TestTracesPassTheDocumentedPolicies(t *testing.T) {
 	if !found || !strings.Contains(traces, "http://collector.monitoring:4318") {
 		t.Fatalf("%s has no policies for traces, or another collector", observability)
 	}
-	files := rendered()
+	// These have the Deployments that the operators make, by namespace.
+	const cm, k = "../../operators/clustermanager/manifests/testdata/", "../../operators/klusterlet/manifests/testdata/"
+	files := map[string][]string{
+		"open-cluster-management-hub":   {cm + "everything.yaml"},
+		"open-cluster-management-agent": {k + "default.golden.yaml", k + "singleton.golden.yaml"},
+	}
 	for text := range strings.SplitSeq(block, "---\n") {
 		var policy networkingv1.NetworkPolicy
 		if err := yaml.UnmarshalStrict([]byte(text), &policy); err != nil {
@@ -48,35 +44,29 @@ func TestTracesPassTheDocumentedPolicies(t *testing.T) {
 		}
 		deployed := apps(t, files[policy.Namespace])
 		delete(files, policy.Namespace)
-		letsOut(t, &policy, deployed)
+		selected := policy.Spec.PodSelector.MatchExpressions
+		if len(selected) != 1 || selected[0].Key != "app" || selected[0].Operator != "In" || len(selected[0].Values) == 0 {
+			t.Fatalf("the policy in %s selects %+v", policy.Namespace, policy.Spec.PodSelector)
+		}
+		for _, app := range selected[0].Values {
+			if !slices.Contains(deployed, app) {
+				t.Errorf("the policy in %s is for %q, which is none of %q", policy.Namespace, app, deployed)
+			}
+		}
+		port := intstr.FromInt32(4318)
+		want := []networkingv1.NetworkPolicyEgressRule{{
+			To:    []networkingv1.NetworkPolicyPeer{{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: "monitoring"}}}},
+			Ports: []networkingv1.NetworkPolicyPort{{Port: &port}},
+		}}
+		if diff := cmp.Diff(want, policy.Spec.Egress); diff != "" {
+			t.Errorf("what the policy in %s lets out, -want +got:\n%s", policy.Namespace, diff)
+		}
+		if !slices.Equal(policy.Spec.PolicyTypes, []networkingv1.PolicyType{networkingv1.PolicyTypeEgress}) {
+			t.Errorf("the policy in %s is about %v", policy.Namespace, policy.Spec.PolicyTypes)
+		}
 	}
 	for namespace := range files {
 		t.Errorf("%s has no policy for %s", observability, namespace)
-	}
-}
-
-// letsOut fails the test unless the policy lets some of the apps to the collector.
-func letsOut(t *testing.T, policy *networkingv1.NetworkPolicy, deployed []string) {
-	t.Helper()
-	selected := policy.Spec.PodSelector.MatchExpressions
-	if len(selected) != 1 || selected[0].Key != "app" || selected[0].Operator != "In" || len(selected[0].Values) == 0 {
-		t.Fatalf("the policy in %s selects %+v", policy.Namespace, policy.Spec.PodSelector)
-	}
-	for _, app := range selected[0].Values {
-		if !slices.Contains(deployed, app) {
-			t.Errorf("the policy in %s is for %q, which is none of %q", policy.Namespace, app, deployed)
-		}
-	}
-	port := intstr.FromInt32(4318)
-	want := []networkingv1.NetworkPolicyEgressRule{{
-		To:    []networkingv1.NetworkPolicyPeer{{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: "monitoring"}}}},
-		Ports: []networkingv1.NetworkPolicyPort{{Port: &port}},
-	}}
-	if diff := cmp.Diff(want, policy.Spec.Egress); diff != "" {
-		t.Errorf("what the policy in %s lets out, -want +got:\n%s", policy.Namespace, diff)
-	}
-	if !slices.Equal(policy.Spec.PolicyTypes, []networkingv1.PolicyType{networkingv1.PolicyTypeEgress}) {
-		t.Errorf("the policy in %s is about %v", policy.Namespace, policy.Spec.PolicyTypes)
 	}
 }
 
