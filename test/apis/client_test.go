@@ -24,6 +24,7 @@ import (
 	typed "github.com/capstan-io/capstan/apis/fleet/client/versioned/typed/fleet/v1alpha1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/testing/env"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 const (
@@ -81,12 +82,12 @@ func exercise[T client.Object, L client.ObjectList](t *testing.T, kind string, c
 		if err != nil {
 			t.Fatalf("create: %v", err)
 		}
-		expect(t, changes, watch.Added)
+		expect.NextEvent(t, changes, watch.Added)
 		created.SetLabels(map[string]string{"changed": "yes"})
 		if _, err := c.Update(ctx, created, metav1.UpdateOptions{}); err != nil {
 			t.Fatalf("update: %v", err)
 		}
-		expect(t, changes, watch.Modified)
+		expect.NextEvent(t, changes, watch.Modified)
 		got, err := c.Get(ctx, object.GetName(), metav1.GetOptions{})
 		if err != nil {
 			t.Fatalf("get: %v", err)
@@ -104,24 +105,11 @@ func exercise[T client.Object, L client.ObjectList](t *testing.T, kind string, c
 		if err := c.Delete(ctx, object.GetName(), metav1.DeleteOptions{}); err != nil {
 			t.Fatalf("delete: %v", err)
 		}
-		expect(t, changes, watch.Deleted)
+		expect.NextEvent(t, changes, watch.Deleted)
 		if _, err := c.Get(ctx, object.GetName(), metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			t.Errorf("get after delete: got %v, want that there is none", err)
 		}
 	})
-}
-
-// expect waits for the next event.
-func expect(t *testing.T, changes watch.Interface, want watch.EventType) {
-	t.Helper()
-	select {
-	case event := <-changes.ResultChan():
-		if event.Type != want {
-			t.Fatalf("watch: got %s of %v, want %s", event.Type, event.Object, want)
-		}
-	case <-time.After(clientPatience):
-		t.Fatalf("watch: no %s within %s", want, clientPatience)
-	}
 }
 
 func applies(t *testing.T, c typed.FleetV1alpha1Interface) {
@@ -177,7 +165,7 @@ func runsTheProgram(t *testing.T, environment *envtest.Environment, c typed.Flee
 	if err := program.Start(); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, changes, watch.Added)
+	expect.NextEvent(t, changes, watch.Added)
 	connection, err := c.ClusterConnections().Get(ctx, cluster, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
