@@ -22,7 +22,11 @@ import (
 // each cluster has, and Jobs whose pods have indexes, which no two clusters can share.
 func TestJobsThatAreDivided(t *testing.T) {
 	w := harness.NewWorld(t, servers, 2)
-	w.CreateAll(jobsPolicy("all"), job("queue", 4, nil), job("indexed", 4, new(int32(4))))
+	all := harness.Policy("all", policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
+		ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided, ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceWeighted,
+	}})
+	all.Spec.ResourceSelectors[0] = policyv1alpha1.ResourceSelector{APIVersion: "batch/v1", Kind: "Job"}
+	w.CreateAll(all, job("queue", 4, nil), job("indexed", 4, new(int32(4))))
 	w.EndsWhereItIsDivided("queue")
 
 	w.BindingSays("indexed-job", workv1alpha2.BindingConditionFullyApplied, workv1alpha2.BindingReasonFullyAppliedFailed, "each cluster would run the indexes from 0 on")
@@ -48,15 +52,6 @@ func TestJobsThatAreDivided(t *testing.T) {
 		}
 		return nil
 	})
-}
-
-// jobsPolicy divides all Jobs of namespace default.
-func jobsPolicy(name string) *policyv1alpha1.PropagationPolicy {
-	p := harness.Policy(name, policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
-		ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided, ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceWeighted,
-	}})
-	p.Spec.ResourceSelectors[0] = policyv1alpha1.ResourceSelector{APIVersion: "batch/v1", Kind: "Job"}
-	return p
 }
 
 // job returns a Job of namespace default: with a number of completions its pods have

@@ -21,6 +21,7 @@ import (
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 	"github.com/capstan-io/capstan/test/integration/propagation/harness"
 )
 
@@ -51,57 +52,14 @@ type provocation struct {
 // are never recorded are in the docs.
 func TestEveryReasonOfKarmada(t *testing.T) {
 	page, err := os.ReadFile(pageOfDifferences)
-	if err != nil {
-		t.Fatal(err)
-	}
-	provoked := sets.New[string]()
-	for _, p := range provocations() {
-		provoked.Insert(p.reason)
-	}
-	for _, reason := range karmadaReasons {
-		for _, end := range []string{"Succeed", "Failed"} {
-			one := strings.Replace(reason, "*", end, 1)
-			never := strings.Contains(string(page), "`"+reason+"`")
-			if provoked.Has(one) == never {
-				t.Errorf("reason %s: this test provokes it: %t; %s says that it is never recorded: %t", one, provoked.Has(one), pageOfDifferences, never)
-			}
-		}
-	}
-
-	w, r := harness.NewHub(t, servers), &refuser{}
-	w.Options.Gates = harness.Gates(t, "KarmadaEvents=true", "PropagationPolicyPreemption=true", "MultiplePodTemplatesScheduling=true")
-	w.StartControllers(r.wrap)
-	for _, name := range []string{"member1", "member2"} {
-		w.JoinCluster(name)
-	}
-	w.HasEvent(metav1.NamespaceDefault, "member2", "CreateExecutionSpaceSucceed", "")
-	w.CustomizeKind("fixtures", "v1", "ConfigMap", configv1alpha1.CustomizationRules{
-		ReplicaResource: rule("function GetReplicas(obj)\n if obj.metadata.name == 'uncounted' then error('no count') end\n return 0\nend"),
-		ComponentResource: rule("function GetComponents(obj)\n if obj.metadata.name == 'unparted' then error('no parts') end\n" +
-			" if obj.metadata.name == 'parted' then return {{name = 'a', replicas = 1}, {name = 'b', replicas = 1}} end\n return {}\nend"),
-		DependencyInterpretation: rule("function GetDependencies(obj)\n if obj.metadata.name == 'unread' then error('no needs') end\n return {}\nend"),
-		StatusReflection:         rule("function ReflectStatus(obj)\n if obj.metadata.name == 'judged' then error('no status') end\n return {}\nend"),
-		HealthInterpretation:     rule("function InterpretHealth(obj)\n if obj.metadata.name == 'judged' then error('no health') end\n return true\nend"),
-	})
-	for _, p := range provocations() {
-		if p.do != nil {
-			p.do(w, r)
-		}
-		for _, about := range p.about {
-			w.HasRecorded(p.reason, about)
-		}
-	}
-}
-
-// provocations are in the order in which they happen: some make what later ones need.
-func provocations() []provocation {
+	expect.NoError(t, err)
 	const web, binding, work = "Deployment default/web", "ResourceBinding default/web-deployment", "Work karmada-es-member1/"
-	name := deliver.WorkName("Deployment", metav1.NamespaceDefault, "web")
+	sent := deliver.WorkName("Deployment", metav1.NamespaceDefault, "web")
 	judged := "Work karmada-es-member3/" + deliver.WorkName("ConfigMap", metav1.NamespaceDefault, "judged")
 	both := func(object, kind string) []string {
 		return []string{kind + " default/" + object, "ResourceBinding default/" + object + "-" + strings.ToLower(kind)}
 	}
-	return []provocation{
+	provocations := []provocation{ // in the order in which they happen: some make what later ones need
 		{"CreateExecutionSpaceSucceed", []string{"Cluster /member1"}, nil},
 		{"CreateExecutionSpaceFailed", []string{"Cluster /" + strings.Repeat("x", 60)}, func(w harness.World, _ *refuser) { w.AcceptCluster(strings.Repeat("x", 60)) }},
 		{"ApplyPolicySucceed", []string{web}, func(w harness.World, _ *refuser) {
@@ -118,10 +76,10 @@ func provocations() []provocation {
 		{"ScheduleBindingSucceed", []string{web, binding}, nil},
 		{"SyncWorkSucceed", []string{web, binding}, nil},
 		{"ApplyOverridePolicySucceed", []string{web}, nil},
-		{"WorkDispatching", []string{work + name}, nil},
-		{"SyncSucceed", []string{web, work + name}, nil},
-		{"ReflectStatusSucceed", []string{work + name}, nil},
-		{"InterpretHealthSucceed", []string{work + name}, nil},
+		{"WorkDispatching", []string{work + sent}, nil},
+		{"SyncSucceed", []string{web, work + sent}, nil},
+		{"ReflectStatusSucceed", []string{work + sent}, nil},
+		{"InterpretHealthSucceed", []string{work + sent}, nil},
 		{"AggregateStatusSucceed", []string{web, binding}, nil},
 		{"GetDependenciesSucceed", []string{web, binding}, nil},
 		{"SyncScheduleResultToDependenciesSucceed", []string{binding}, nil},
@@ -133,8 +91,8 @@ func provocations() []provocation {
 			}}}
 			w.CreateAll(p, d)
 		}},
-		{"SyncFailed", []string{web, work + name}, func(w harness.World, _ *refuser) {
-			w.AgentSays("member1", name, func(m *workv1.ManifestWork) {
+		{"SyncFailed", []string{web, work + sent}, func(w harness.World, _ *refuser) {
+			w.AgentSays("member1", sent, func(m *workv1.ManifestWork) {
 				m.Status.Conditions[0].Status, m.Status.Conditions[0].Message = metav1.ConditionFalse, "the quota is used up"
 			})
 		}},
@@ -214,6 +172,43 @@ func provocations() []provocation {
 				w.Fatal(err)
 			}
 		}},
+	}
+	provoked := sets.New[string]()
+	for _, p := range provocations {
+		provoked.Insert(p.reason)
+	}
+	for _, reason := range karmadaReasons {
+		for _, end := range []string{"Succeed", "Failed"} {
+			one := strings.Replace(reason, "*", end, 1)
+			never := strings.Contains(string(page), "`"+reason+"`")
+			if provoked.Has(one) == never {
+				t.Errorf("reason %s: this test provokes it: %t; %s says that it is never recorded: %t", one, provoked.Has(one), pageOfDifferences, never)
+			}
+		}
+	}
+
+	w, r := harness.NewHub(t, servers), &refuser{}
+	w.Options.Gates = harness.Gates(t, "KarmadaEvents=true", "PropagationPolicyPreemption=true", "MultiplePodTemplatesScheduling=true")
+	w.StartControllers(r.wrap)
+	for _, name := range []string{"member1", "member2"} {
+		w.JoinCluster(name)
+	}
+	w.HasEvent(metav1.NamespaceDefault, "member2", "CreateExecutionSpaceSucceed", "")
+	w.CustomizeKind("fixtures", "v1", "ConfigMap", configv1alpha1.CustomizationRules{
+		ReplicaResource: rule("function GetReplicas(obj)\n if obj.metadata.name == 'uncounted' then error('no count') end\n return 0\nend"),
+		ComponentResource: rule("function GetComponents(obj)\n if obj.metadata.name == 'unparted' then error('no parts') end\n" +
+			" if obj.metadata.name == 'parted' then return {{name = 'a', replicas = 1}, {name = 'b', replicas = 1}} end\n return {}\nend"),
+		DependencyInterpretation: rule("function GetDependencies(obj)\n if obj.metadata.name == 'unread' then error('no needs') end\n return {}\nend"),
+		StatusReflection:         rule("function ReflectStatus(obj)\n if obj.metadata.name == 'judged' then error('no status') end\n return {}\nend"),
+		HealthInterpretation:     rule("function InterpretHealth(obj)\n if obj.metadata.name == 'judged' then error('no health') end\n return true\nend"),
+	})
+	for _, p := range provocations {
+		if p.do != nil {
+			p.do(w, r)
+		}
+		for _, about := range p.about {
+			w.HasRecorded(p.reason, about)
+		}
 	}
 }
 

@@ -43,7 +43,15 @@ func TestARebalancerMovesReplicasToANewCluster(t *testing.T) {
 
 	r := createRebalancer(w, "now", nil, "web", "none")
 	w.RunsOn("web", map[string]int32{"member1": 2, "member2": 2, "member3": 2})
-	isFinished(w, r)
+	w.Eventually("rebalancer "+r.Name+" has finished", func() error {
+		if err := w.Get(w.Context(), client.ObjectKeyFromObject(r), r); err != nil {
+			return err
+		}
+		if r.Status.FinishTime == nil || r.Status.ObservedGeneration != r.Generation {
+			return errors.New("it has not")
+		}
+		return nil
+	})
 	// They are in the order of their names.
 	if got := r.Status.ObservedWorkloads; len(got) != 2 || got[1].Workload.Name != "web" || got[1].Result != appsv1alpha1.RebalanceSuccessful ||
 		got[0].Workload.Name != "none" || got[0].Reason != appsv1alpha1.ReferencedBindingNotFound || got[0].Result != appsv1alpha1.RebalanceFailed {
@@ -160,18 +168,4 @@ func createRebalancer(w harness.World, name string, ttl *int32, deployments ...s
 	}
 	w.CreateAll(r)
 	return r
-}
-
-// isFinished waits until a rebalancer has.
-func isFinished(w harness.World, r *appsv1alpha1.WorkloadRebalancer) {
-	w.Helper()
-	w.Eventually("rebalancer "+r.Name+" has finished", func() error {
-		if err := w.Get(w.Context(), client.ObjectKeyFromObject(r), r); err != nil {
-			return err
-		}
-		if r.Status.FinishTime == nil || r.Status.ObservedGeneration != r.Generation {
-			return errors.New("it has not")
-		}
-		return nil
-	})
 }

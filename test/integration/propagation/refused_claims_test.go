@@ -86,24 +86,6 @@ func changesOfConfigMaps() admissionv1.RuleWithOperations {
 	}
 }
 
-// policyOfOwners is a ValidatingAdmissionPolicy that refuses by itself.
-func policyOfOwners() []client.Object {
-	fail, forbidden := admissionv1.Fail, metav1.StatusReasonForbidden
-	return []client.Object{
-		&admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "owners"}, Spec: admissionv1.ValidatingAdmissionPolicySpec{
-			FailurePolicy:    &fail,
-			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: changesOfConfigMaps()}}},
-			Validations: []admissionv1.Validation{
-				{Expression: "object.metadata.name != 'forbidden'", Message: refusedClaims["forbidden"].says, Reason: &forbidden},
-				{Expression: "object.metadata.name != 'invalid'", Message: refusedClaims["invalid"].says},
-			},
-		}},
-		&admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "owners"}, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
-			PolicyName: "owners", ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
-		}},
-	}
-}
-
 // asksOwners has the hub ask a webhook about ConfigMaps of these names.
 func asksOwners(name, address string, server *httptest.Server, configMaps string) *admissionv1.ValidatingWebhookConfiguration {
 	none, fail := admissionv1.SideEffectClassNone, admissionv1.Fail
@@ -113,17 +95,6 @@ func asksOwners(name, address string, server *httptest.Server, configMaps string
 		Rules:           []admissionv1.RuleWithOperations{changesOfConfigMaps()},
 		MatchConditions: []admissionv1.MatchCondition{{Name: "names", Expression: "object.metadata.name in " + configMaps}},
 	}}}
-}
-
-// unknown is a round tripper that does not find ConfigMap unknown when it is to be changed,
-// as if something that it needs were not there.
-func unknown(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(request *http.Request) (*http.Response, error) {
-		if request.Method == http.MethodPatch && strings.HasSuffix(request.URL.Path, "/configmaps/unknown") {
-			return refusal(request, http.StatusNotFound, metav1.StatusReasonNotFound, refusedClaims["unknown"].says), nil
-		}
-		return next.RoundTrip(request) //nolint:wrapcheck // it is the transport's own
-	})
 }
 
 // TestRefusedClaimsAreTold has the hub refuse the marks of a policy in all ways that there
@@ -136,7 +107,20 @@ func TestRefusedClaimsAreTold(t *testing.T) {
 	defer server.Close()
 	closed.Close()
 	down := asksOwners("down", closed.URL, server, "['down']")
-	w.CreateAll(policyOfOwners()...)
+	fail, forbidden := admissionv1.Fail, metav1.StatusReasonForbidden
+	w.CreateAll(
+		&admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "owners"}, Spec: admissionv1.ValidatingAdmissionPolicySpec{
+			FailurePolicy:    &fail,
+			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: changesOfConfigMaps()}}},
+			Validations: []admissionv1.Validation{
+				{Expression: "object.metadata.name != 'forbidden'", Message: refusedClaims["forbidden"].says, Reason: &forbidden},
+				{Expression: "object.metadata.name != 'invalid'", Message: refusedClaims["invalid"].says},
+			},
+		}},
+		&admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "owners"}, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: "owners", ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+		}},
+	)
 	w.CreateAll(asksOwners("owners", server.URL, server, "['denied', 'teamless', 'conflicting', 'broken']"), down)
 	for name, refused := range refusedClaims {
 		w.CreateAll(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name, Labels: map[string]string{"refused": "yes"}}})
@@ -146,7 +130,15 @@ func TestRefusedClaimsAreTold(t *testing.T) {
 	}
 	registry := prometheus.NewPedanticRegistry()
 	w.Options.Metrics = registry
-	w.StartControllers(unknown)
+	w.StartControllers(func(next http.RoundTripper) http.RoundTripper {
+		// ConfigMap unknown is not found when it is to be changed, as if something that it needs were not there.
+		return roundTripper(func(request *http.Request) (*http.Response, error) {
+			if request.Method == http.MethodPatch && strings.HasSuffix(request.URL.Path, "/configmaps/unknown") {
+				return refusal(request, http.StatusNotFound, metav1.StatusReasonNotFound, refusedClaims["unknown"].says), nil
+			}
+			return next.RoundTrip(request) //nolint:wrapcheck // it is the transport's own
+		})
+	})
 	p := &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "settings"}}
 	p.Spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: "v1", Kind: "ConfigMap", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"refused": "yes"}}}}
 	w.CreateAll(p)

@@ -21,17 +21,6 @@ import (
 	"github.com/capstan-io/capstan/test/integration/propagation/harness"
 )
 
-// unprivileged is a round tripper that lets nobody change a ClusterRole, as the API
-// server does if somebody has not got what the role gives.
-func unprivileged(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(request *http.Request) (*http.Response, error) {
-		if request.Method != http.MethodPatch || !strings.Contains(request.URL.Path, "/clusterroles/") {
-			return next.RoundTrip(request) //nolint:wrapcheck // it is the transport's own
-		}
-		return refusal(request, http.StatusForbidden, metav1.StatusReasonForbidden, "it gives what you have not got"), nil
-	})
-}
-
 // refusal is the answer of an API server that refuses what is asked for.
 func refusal(request *http.Request, code int, reason metav1.StatusReason, message string) *http.Response {
 	body := fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d,"message":%q}`, reason, code, message)
@@ -43,7 +32,15 @@ func refusal(request *http.Request, code int, reason metav1.StatusReason, messag
 
 // TestRolesThatCannotBeMarked are sent all the same, and hold up no policy that goes.
 func TestRolesThatCannotBeMarked(t *testing.T) {
-	w := harness.NewWorld(t, servers, 1, unprivileged)
+	w := harness.NewWorld(t, servers, 1, func(next http.RoundTripper) http.RoundTripper {
+		// Nobody may change a ClusterRole, as the API server lets nobody who has not got its rules.
+		return roundTripper(func(request *http.Request) (*http.Response, error) {
+			if request.Method != http.MethodPatch || !strings.Contains(request.URL.Path, "/clusterroles/") {
+				return next.RoundTrip(request) //nolint:wrapcheck // it is the transport's own
+			}
+			return refusal(request, http.StatusForbidden, metav1.StatusReasonForbidden, "it gives what you have not got"), nil
+		})
+	})
 	p := &policyv1alpha1.ClusterPropagationPolicy{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "roles", Labels: map[string]string{policyv1alpha1.LabelClusterPropagationPolicyID: "id-of-roles"},

@@ -25,16 +25,6 @@ func service(name string, kind corev1.ServiceType, nodePort int32) *corev1.Servi
 	}
 }
 
-// servicesPolicy sends the Services of namespace default with a label to all clusters.
-func servicesPolicy() *policyv1alpha1.PropagationPolicy {
-	p := harness.Policy("services", policyv1alpha1.Placement{})
-	p.Spec.ResourceSelectors = nil
-	for _, name := range []string{"node", "written", "balancer"} {
-		p.Spec.ResourceSelectors = append(p.Spec.ResourceSelectors, policyv1alpha1.ResourceSelector{APIVersion: "v1", Kind: "Service", Name: name})
-	}
-	return p
-}
-
 // TestMembersAllocateTheNumbersOfServices takes the numbers that the hub allocates in the
 // member before the Services arrive there.
 func TestMembersAllocateTheNumbersOfServices(t *testing.T) {
@@ -49,7 +39,12 @@ func TestMembersAllocateTheNumbersOfServices(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w.CreateAll(servicesPolicy())
+	p := harness.Policy("services", policyv1alpha1.Placement{})
+	p.Spec.ResourceSelectors = nil
+	for _, name := range []string{"node", "written", "balancer"} {
+		p.Spec.ResourceSelectors = append(p.Spec.ResourceSelectors, policyv1alpha1.ResourceSelector{APIVersion: "v1", Kind: "Service", Name: name})
+	}
+	w.CreateAll(p)
 	w.StartControllers()
 	at := func(of *corev1.Service) *corev1.Service {
 		got := &corev1.Service{}
