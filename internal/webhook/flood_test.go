@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 const (
@@ -53,9 +54,7 @@ func TestABootstrapTokenHasSoManyClustersThatWait(t *testing.T) {
 		c := named(i)
 		c.Annotations, c.Labels = maps.Clone(sent), maps.Clone(sent)
 		metav1.SetMetaDataAnnotation(&c.ObjectMeta, clusterv1.AnnotationRegisteredByAcceptor, "true")
-		if err := token.Create(t.Context(), c); err != nil {
-			t.Fatalf("creating cluster %d: %v", i, err)
-		}
+		expect.NoError(t, token.Create(t.Context(), c))
 		if _, has := c.Annotations[clusterv1.AnnotationRegisteredByAcceptor]; has {
 			t.Errorf("cluster %d of a bootstrap token says that somebody has registered it who may accept it", i)
 		}
@@ -75,16 +74,29 @@ func TestABootstrapTokenHasSoManyClustersThatWait(t *testing.T) {
 	if err := token.Create(t.Context(), named(2)); !apierrors.IsAlreadyExists(err) {
 		t.Errorf("an agent that registers again gets %v, want that its cluster is there", err)
 	}
-	others(t, registrar)
+
+	// Another user is not affected, and one who may change clusters cannot make them count for less.
+	another := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "of-another"}}
+	expect.NoError(t, registrar.Create(t.Context(), another))
+	its := another.Annotations[clusterv1.AnnotationAwaitingAcceptance]
+	for _, sent := range []map[string]string{nil, {clusterv1.AnnotationAwaitingAcceptance: "0000000000000000"}} {
+		another.Labels = map[string]string{clusterv1.LabelClusterSet: clusterv1.DefaultClusterSet}
+		maps.Copy(another.Labels, sent)
+		another.Annotations = sent
+		expect.NoError(t, registrar.Update(t.Context(), another))
+		if got := another.Annotations[clusterv1.AnnotationAwaitingAcceptance]; got != its || its == "" {
+			t.Errorf("a user changes the annotation to %q, want %q", got, its)
+		}
+		if want := map[string]string{clusterv1.LabelClusterSet: clusterv1.DefaultClusterSet}; !maps.Equal(another.Labels, want) {
+			t.Errorf("a user changes the labels to %v, want %v", another.Labels, want)
+		}
+	}
+	expect.NoError(t, registrar.Delete(t.Context(), another))
 
 	first := named(0)
-	if err := admin.Get(t.Context(), client.ObjectKeyFromObject(first), first); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, admin.Get(t.Context(), client.ObjectKeyFromObject(first), first))
 	first.Spec.HubAcceptsClient = true
-	if err := admin.Update(t.Context(), first); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, admin.Update(t.Context(), first))
 	if got, has := first.Annotations[clusterv1.AnnotationAwaitingAcceptance]; has {
 		t.Errorf("an accepted cluster has the annotation %q", got)
 	}
@@ -102,33 +114,5 @@ func TestABootstrapTokenHasSoManyClustersThatWait(t *testing.T) {
 		if err := admin.Create(t.Context(), c); err != nil || byAcceptor(c) != "true" {
 			t.Errorf("cluster %d of an administrator: %v, registered by somebody who may accept it: %q", i, err, byAcceptor(c))
 		}
-	}
-}
-
-// others shows that another user is not affected, and that one who may change
-// clusters cannot make them count for less.
-func others(t *testing.T, registrar client.Client) {
-	t.Helper()
-	c := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "of-another"}}
-	if err := registrar.Create(t.Context(), c); err != nil {
-		t.Fatalf("the limit of one user holds for another: %v", err)
-	}
-	mark := c.Annotations[clusterv1.AnnotationAwaitingAcceptance]
-	for _, sent := range []map[string]string{nil, {clusterv1.AnnotationAwaitingAcceptance: "0000000000000000"}} {
-		c.Labels = map[string]string{clusterv1.LabelClusterSet: clusterv1.DefaultClusterSet}
-		maps.Copy(c.Labels, sent)
-		c.Annotations = sent
-		if err := registrar.Update(t.Context(), c); err != nil {
-			t.Fatal(err)
-		}
-		if got := c.Annotations[clusterv1.AnnotationAwaitingAcceptance]; got != mark || mark == "" {
-			t.Errorf("a user changes the annotation to %q, want %q", got, mark)
-		}
-		if want := map[string]string{clusterv1.LabelClusterSet: clusterv1.DefaultClusterSet}; !maps.Equal(c.Labels, want) {
-			t.Errorf("a user changes the labels to %v, want %v", c.Labels, want)
-		}
-	}
-	if err := registrar.Delete(t.Context(), c); err != nil {
-		t.Fatal(err)
 	}
 }

@@ -8,21 +8,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"net"
 	"net/http"
 	"os"
 	"testing"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	admissionv1ac "k8s.io/client-go/applyconfigurations/admissionregistration/v1"
 	"k8s.io/client-go/kubernetes"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -38,7 +33,9 @@ import (
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
 	"github.com/capstan-io/capstan/internal/server/features"
 	"github.com/capstan-io/capstan/internal/server/options"
+	testcluster "github.com/capstan-io/capstan/internal/testing/cluster"
 	"github.com/capstan-io/capstan/internal/testing/env"
+	"github.com/capstan-io/capstan/internal/testing/ports"
 	"github.com/capstan-io/capstan/internal/webhook/cluster"
 	"github.com/capstan-io/capstan/internal/webhook/propagation"
 	"github.com/capstan-io/capstan/internal/webhook/serving"
@@ -103,7 +100,7 @@ func startInstalledHub(t testing.TB) *installedHub {
 	serve(t, environment, config, count.of(handlers))
 	h := &installedHub{admin: newClient(t, config), config: config, count: count}
 	for user, rules := range userRules() {
-		allow(t, config, h.admin, user, rules)
+		testcluster.GrantUser(t, h.admin, config, user, rules...)
 	}
 	return h
 }
@@ -156,7 +153,7 @@ func serve(t testing.TB, environment *envtest.Environment, config *rest.Config, 
 	t.Helper()
 	install := environment.WebhookInstallOptions
 	server := options.DefaultServer()
-	server.HealthProbePort, server.MetricsPort = freePort(t), 0
+	server.HealthProbePort, server.MetricsPort = ports.FreePort(t), 0
 	ctx, stop := context.WithCancel(t.Context())
 	stopped := make(chan error, 1)
 	shortly := clocktesting.NewFakeClock(now())
@@ -168,11 +165,11 @@ func serve(t testing.TB, environment *envtest.Environment, config *rest.Config, 
 		})
 	}()
 	ready := fmt.Sprintf("http://127.0.0.1:%d/readyz", server.HealthProbePort)
-	answers(t, ready, http.StatusOK)
+	poll(t, t.Context(), ready, http.StatusOK)
 	t.Cleanup(func() {
 		stop()
 		// It is not ready any more but still serves, until the delay is over.
-		answersUntilDone(t, ready, http.StatusInternalServerError)
+		poll(t, context.WithoutCancel(t.Context()), ready, http.StatusInternalServerError)
 		for !shortly.HasWaiters() {
 			select {
 			case err := <-stopped:
@@ -185,14 +182,6 @@ func serve(t testing.TB, environment *envtest.Environment, config *rest.Config, 
 			t.Errorf("serving webhooks: %v", err)
 		}
 	})
-}
-
-func answers(t testing.TB, url string, status int) { t.Helper(); poll(t, t.Context(), url, status) }
-
-// answersUntilDone is for a test that is over, whose context has ended.
-func answersUntilDone(t testing.TB, url string, status int) {
-	t.Helper()
-	poll(t, context.WithoutCancel(t.Context()), url, status)
 }
 
 func poll(t testing.TB, ctx context.Context, url string, status int) {
@@ -215,34 +204,8 @@ func poll(t testing.TB, ctx context.Context, url string, status int) {
 
 func newClient(t testing.TB, config *rest.Config) client.Client {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.AddToScheme, clusterv1beta2.AddToScheme, workv1.AddToScheme, workv1alpha1.AddToScheme, configv1alpha1.AddToScheme, policyv1alpha1.AddToScheme, workv1alpha2.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	c, err := client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-// allow gives the user the rights, for everything.
-func allow(t testing.TB, restConfig *rest.Config, admin client.Client, user string, rules []rbacv1.PolicyRule) {
-	t.Helper()
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: rules}
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: user},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
-	}
-	for _, object := range []client.Object{role, binding} {
-		if err := admin.Create(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
-	}
-	env.WaitAllowed(t.Context(), t, restConfig, authorizationv1.SubjectAccessReviewSpec{User: user}, "", rules[0], true)
+	return testcluster.NewClient(t, config, clusterv1.AddToScheme, clusterv1beta2.AddToScheme, workv1.AddToScheme, workv1alpha1.AddToScheme,
+		configv1alpha1.AddToScheme, policyv1alpha1.AddToScheme, workv1alpha2.AddToScheme)
 }
 
 // installed returns the configurations as the operator installs them.
@@ -271,15 +234,4 @@ func installed(t testing.TB) (m []*admissionregistrationv1.MutatingWebhookConfig
 		}
 	}
 	return m, v
-}
-
-func freePort(t testing.TB) int {
-	t.Helper()
-	var config net.ListenConfig
-	listener, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().(*net.TCPAddr).Port
 }

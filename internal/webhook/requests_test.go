@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	testcluster "github.com/capstan-io/capstan/internal/testing/cluster"
 	"github.com/capstan-io/capstan/internal/webhook/cluster"
 )
 
@@ -33,7 +34,7 @@ func TestABootstrapTokenHasSoManyRequestsThatWait(t *testing.T) {
 	const flooder = "system:bootstrap:flooder"
 	asks := []rbacv1.PolicyRule{{APIGroups: []string{certificatesv1.GroupName}, Resources: []string{"certificatesigningrequests"}, Verbs: []string{"create"}}}
 	as := func(user string, groups ...string) client.Client {
-		allow(t, config, admin, user, asks)
+		testcluster.GrantUser(t, admin, config, user, asks...)
 		c := rest.CopyConfig(config)
 		c.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: append(groups, "system:authenticated")}
 		return newClient(t, c)
