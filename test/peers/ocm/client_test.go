@@ -7,7 +7,6 @@ import (
 	"context"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,10 +26,8 @@ import (
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/testing/env"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
-
-// watchPatience is how long a test waits for an event that has to come.
-const watchPatience = time.Minute
 
 // typedClient is what their clients for all kinds have in common.
 type typedClient[T client.Object] interface {
@@ -110,7 +107,7 @@ func exercise[T client.Object](t *testing.T, name string, theirs typedClient[T],
 		if err != nil {
 			t.Fatalf("create: %v", err)
 		}
-		expectEvent(t, watcher, watch.Added)
+		expect.NextEvent(t, watcher, watch.Added)
 		seen := kinds()[name].ours()
 		readByUs := func(part string) {
 			t.Helper()
@@ -128,7 +125,7 @@ func exercise[T client.Object](t *testing.T, name string, theirs typedClient[T],
 			if _, err := theirs.(statusClient[T]).UpdateStatus(ctx, created, metav1.UpdateOptions{}); err != nil {
 				t.Fatalf("update status: %v", err)
 			}
-			expectEvent(t, watcher, watch.Modified)
+			expect.NextEvent(t, watcher, watch.Modified)
 			readByUs("status")
 		}
 
@@ -136,7 +133,7 @@ func exercise[T client.Object](t *testing.T, name string, theirs typedClient[T],
 		if err := theirs.Delete(ctx, created.GetName(), metav1.DeleteOptions{}); err != nil {
 			t.Fatalf("delete: %v", err)
 		}
-		expectEvent(t, watcher, watch.Deleted)
+		expect.NextEvent(t, watcher, watch.Deleted)
 	})
 }
 
@@ -149,7 +146,7 @@ func writeByUs[T client.Object](t *testing.T, ours client.Client, object client.
 	if err := ours.Update(ctx, object); err != nil {
 		t.Fatalf("update by our client: %v", err)
 	}
-	watched := expectEvent(t, watcher, watch.Modified)
+	watched := expect.NextEvent(t, watcher, watch.Modified)
 	got, err := theirs.Get(ctx, object.GetName(), metav1.GetOptions{})
 	if err != nil {
 		t.Fatalf("get: %v", err)
@@ -166,29 +163,14 @@ func writeByUs[T client.Object](t *testing.T, ours client.Client, object client.
 	if _, err := theirs.Update(ctx, got, metav1.UpdateOptions{}); err != nil {
 		t.Fatalf("update: %v", err)
 	}
-	expectEvent(t, watcher, watch.Modified)
+	expect.NextEvent(t, watcher, watch.Modified)
 	patched, err := theirs.Patch(ctx, object.GetName(), types.MergePatchType, []byte(`{"metadata":{"labels":{"example.com/patched-by":"them"}}}`), metav1.PatchOptions{})
 	if err != nil {
 		t.Fatalf("patch: %v", err)
 	}
-	expectEvent(t, watcher, watch.Modified)
+	expect.NextEvent(t, watcher, watch.Modified)
 	if diff := cmp.Diff(map[string]string{"example.com/written-by": "us", "example.com/patched-by": "them"}, patched.GetLabels()); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
-	}
-}
-
-// expectEvent waits for the next event and returns its object.
-func expectEvent(t *testing.T, watcher watch.Interface, want watch.EventType) runtime.Object {
-	t.Helper()
-	select {
-	case event := <-watcher.ResultChan():
-		if event.Type != want {
-			t.Fatalf("watch: got event %s, want %s: %v", event.Type, want, event.Object)
-		}
-		return event.Object
-	case <-time.After(watchPatience):
-		t.Fatalf("watch: no event %s within %s", want, watchPatience)
-		return nil
 	}
 }
 

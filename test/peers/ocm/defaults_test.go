@@ -27,7 +27,26 @@ import (
 // through one with ours. Both have to make the same of them.
 func TestAdmissionIsTheSame(t *testing.T) {
 	env.Need(t)
-	valid, invalid := defaultingInputs(t), invalidInputs(t)
+	valid := defaultingInputs(t)
+	// Objects that break one limit each.
+	invalid := map[string]*unstructured.Unstructured{}
+	for name, definition := range theirDefinitions(t) {
+		whole := definition.Spec.Versions[0].Schema.OpenAPIV3Schema
+		if slices.Contains(whole.Required, "spec") {
+			invalid[name+" without spec"] = object(t, name, nil)
+		}
+		schema := property(whole.Properties, "spec")
+		if schema == nil {
+			continue
+		}
+		for path, spec := range violations(schema) {
+			invalid[name+" spec"+path] = object(t, name, spec)
+		}
+	}
+	emptyCondition := sample(t, "ManifestWork")
+	configs := emptyCondition.Object["spec"].(map[string]any)["manifestConfigs"].([]any)
+	configs[0].(map[string]any)["conditionRules"].([]any)[0].(map[string]any)["condition"] = ""
+	invalid["ManifestWork with a CEL rule without condition"] = emptyCondition
 	inputs := maps.Clone(valid)
 	maps.Copy(inputs, invalid)
 	theirs := admit(t, "by theirs", theirDefinitions(t), inputs)
@@ -137,30 +156,6 @@ func defaultingInputs(t *testing.T) map[string]*unstructured.Unstructured {
 			inputs[name+" with spec"+path] = object(t, name, spec)
 		}
 	}
-	return inputs
-}
-
-// invalidInputs returns objects that break one limit each.
-func invalidInputs(t *testing.T) map[string]*unstructured.Unstructured {
-	t.Helper()
-	inputs := map[string]*unstructured.Unstructured{}
-	for name, definition := range theirDefinitions(t) {
-		whole := definition.Spec.Versions[0].Schema.OpenAPIV3Schema
-		if slices.Contains(whole.Required, "spec") {
-			inputs[name+" without spec"] = object(t, name, nil)
-		}
-		schema := property(whole.Properties, "spec")
-		if schema == nil {
-			continue
-		}
-		for path, spec := range violations(schema) {
-			inputs[name+" spec"+path] = object(t, name, spec)
-		}
-	}
-	emptyCondition := sample(t, "ManifestWork")
-	configs := emptyCondition.Object["spec"].(map[string]any)["manifestConfigs"].([]any)
-	configs[0].(map[string]any)["conditionRules"].([]any)[0].(map[string]any)["condition"] = ""
-	inputs["ManifestWork with a CEL rule without condition"] = emptyCondition
 	return inputs
 }
 

@@ -14,11 +14,10 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// allowedDifferences are the places, as differences writes them, at which our
-// schemas may differ from theirs, each with the reason.
-func allowedDifferences() map[string]string {
+func TestSchemasAreTheSame(t *testing.T) {
+	theirs, ours := theirDefinitions(t), ourDefinitions(t)
 	const quantity = "a quantity such as 1e-2000000000 takes whoever parses it hours; the number of digits is bounded"
-	return map[string]string{
+	allowed := map[string]string{
 		"ManagedCluster.status.allocatable{}: pattern":                                     quantity,
 		"ManagedCluster.status.capacity{}: pattern":                                        quantity,
 		"Klusterlet.spec.resourceRequirement.resourceRequirements.limits{}: pattern":       quantity,
@@ -28,11 +27,6 @@ func allowedDifferences() map[string]string {
 
 		"ManifestWork.status.resourceStatus.manifests[].statusFeedback.values[].fieldValue.jsonRaw: maxLength": "a work of a binding reports the whole status of its object, which the hub sums up; what a feedback rule reads keeps their limit, in the agent",
 	}
-}
-
-func TestSchemasAreTheSame(t *testing.T) {
-	theirs, ours := theirDefinitions(t), ourDefinitions(t)
-	allowed := allowedDifferences()
 	seen := map[string]bool{}
 	for name := range kinds() {
 		t.Run(name, func(t *testing.T) {
@@ -51,52 +45,41 @@ func TestSchemasAreTheSame(t *testing.T) {
 	}
 	for place := range allowed {
 		if !seen[place] {
-			t.Errorf("%s is allowed to differ but does not: remove it from allowedDifferences", place)
+			t.Errorf("%s is allowed to differ but does not: remove it", place)
 		}
 	}
 }
 
 func TestDefinitionsAreTheSameOutsideOfTheSchemas(t *testing.T) {
 	theirs, ours := theirDefinitions(t), ourDefinitions(t)
-	further := furtherColumns()
+	// These are the columns that "kubectl get" prints of kinds of which
+	// theirs has none but the age. Clients do not read columns; people do.
+	further := map[string][]string{
+		"ManifestWork":        {"Applied", "Available", "Reason", "Degraded", "Complete", "Age"},
+		"AppliedManifestWork": {"Work", "Evicting", "Agent", "Age"},
+		"Klusterlet":          {"Cluster", "Applied", "Available", "Joined", "Reason", "Mode", "Age"},
+		"ClusterManager":      {"Applied", "Progressing", "Degraded", "Reason", "Mode", "Age"},
+	}
 	for name := range kinds() {
 		t.Run(name, func(t *testing.T) {
 			if len(further[name]) > 0 {
-				withColumns(t, theirs[name], ours[name], further[name])
+				if columns := theirs[name].Spec.Versions[0].AdditionalPrinterColumns; len(columns) > 0 {
+					t.Fatalf("their definition has columns now, which ours has to have: %v", columns)
+				}
+				var names []string
+				for _, column := range ours[name].Spec.Versions[0].AdditionalPrinterColumns {
+					names = append(names, column.Name)
+				}
+				if diff := cmp.Diff(further[name], names); diff != "" {
+					t.Errorf("columns (-want +got):\n%s", diff)
+				}
+				theirs[name].Spec.Versions[0].AdditionalPrinterColumns = ours[name].Spec.Versions[0].AdditionalPrinterColumns
 			}
 			if diff := cmp.Diff(outsideOfSchema(theirs[name]), outsideOfSchema(ours[name])); diff != "" {
 				t.Errorf("(-theirs +ours):\n%s", diff)
 			}
 		})
 	}
-}
-
-// furtherColumns are the columns that "kubectl get" prints of kinds of which
-// theirs has none but the age. Clients do not read columns; people do.
-func furtherColumns() map[string][]string {
-	return map[string][]string{
-		"ManifestWork":        {"Applied", "Available", "Reason", "Degraded", "Complete", "Age"},
-		"AppliedManifestWork": {"Work", "Evicting", "Agent", "Age"},
-		"Klusterlet":          {"Cluster", "Applied", "Available", "Joined", "Reason", "Mode", "Age"},
-		"ClusterManager":      {"Applied", "Progressing", "Degraded", "Reason", "Mode", "Age"},
-	}
-}
-
-// withColumns gives the columns of ours to their definition, if they are those
-// that are wanted, and it has none itself.
-func withColumns(t *testing.T, theirs, ours *apiextensionsv1.CustomResourceDefinition, want []string) {
-	t.Helper()
-	if columns := theirs.Spec.Versions[0].AdditionalPrinterColumns; len(columns) > 0 {
-		t.Fatalf("their definition has columns now, which ours has to have: %v", columns)
-	}
-	var names []string
-	for _, column := range ours.Spec.Versions[0].AdditionalPrinterColumns {
-		names = append(names, column.Name)
-	}
-	if diff := cmp.Diff(want, names); diff != "" {
-		t.Errorf("columns (-want +got):\n%s", diff)
-	}
-	theirs.Spec.Versions[0].AdditionalPrinterColumns = ours.Spec.Versions[0].AdditionalPrinterColumns
 }
 
 // outsideOfSchema returns what a definition says besides its schemas: group,
