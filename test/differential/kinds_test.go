@@ -3,7 +3,11 @@
 
 package differential
 
-import "github.com/capstan-io/capstan/internal/interpret/health"
+import (
+	"testing"
+
+	"github.com/capstan-io/capstan/internal/interpret/health"
+)
 
 // observed is the generation that a controller has seen: none, the one before,
 // or the present one.
@@ -15,14 +19,9 @@ var unseen = difference{
 	"a status without observedGeneration is no controller's yet, so its numbers say nothing",
 }
 
-func kinds() []kind {
-	return []kind{
-		deployment(), statefulSet(), daemonSet(), replicaSet(), job(), cronJob(), pod(), service(), claim(), budget(), definition(), thing(),
-	}
-}
-
-func deployment() kind {
-	return kind{
+func TestStatesOfDeploymentsAreJudgedAlikeOrForAReason(t *testing.T) {
+	t.Parallel()
+	judgeStates(t, kind{
 		name: "Deployment", apiVersion: "apps/v1",
 		fields: []field{
 			observed,
@@ -59,11 +58,12 @@ func deployment() kind {
 				"a condition Available that is absent says nothing, and the numbers say that all are available",
 			},
 		},
-	}
+	})
 }
 
-func statefulSet() kind {
-	return kind{
+func TestStatesOfStatefulSetsAreJudgedAlikeOrForAReason(t *testing.T) {
+	t.Parallel()
+	judgeStates(t, kind{
 		name: "StatefulSet", apiVersion: "apps/v1",
 		fields: []field{
 			observed,
@@ -103,15 +103,16 @@ func statefulSet() kind {
 				"partition 0 is the same as none: the rollout ends when the current revision is the new one",
 			},
 		},
-	}
+	})
 }
 
 func readyOf(s state) bool {
 	return s.num("status.availableReplicas") <= s.num("status.readyReplicas") && s.num("status.readyReplicas") <= s.num("status.replicas")
 }
 
-func daemonSet() kind {
-	return kind{
+func TestStatesOfDaemonSetsAreJudgedAlikeOrForAReason(t *testing.T) {
+	t.Parallel()
+	judgeStates(t, kind{
 		name: "DaemonSet", apiVersion: "apps/v1",
 		fields: []field{
 			observed,
@@ -127,11 +128,12 @@ func daemonSet() kind {
 			health.Healthy, health.Progressing, func(s state) bool { return s.text("spec.updateStrategy.type") == "OnDelete" },
 			"OnDelete leaves it to the user when a pod gets the current template",
 		}},
-	}
+	})
 }
 
-func replicaSet() kind {
-	return kind{
+func TestStatesOfReplicaSetsAreJudgedAlikeOrForAReason(t *testing.T) {
+	t.Parallel()
+	judgeStates(t, kind{
 		name: "ReplicaSet", apiVersion: "apps/v1",
 		fields: []field{
 			observed,
@@ -156,11 +158,12 @@ func replicaSet() kind {
 				"pods that lack a label of the template, as it was changed after them, run as well",
 			},
 		},
-	}
+	})
 }
 
-func job() kind {
-	return kind{
+func TestStatesOfJobsAreJudgedAlikeOrForAReason(t *testing.T) {
+	t.Parallel()
+	judgeStates(t, kind{
 		name: "Job", apiVersion: "batch/v1",
 		fields: []field{
 			{"spec.suspend", some(true)},
@@ -188,11 +191,12 @@ func job() kind {
 				"a job that runs is Progressing until it ends, so that who waits for it waits for its result",
 			},
 		},
-	}
+	})
 }
 
-func cronJob() kind {
-	return kind{
+func TestStatesOfCronJobsAreJudgedAlikeOrForAReason(t *testing.T) {
+	t.Parallel()
+	judgeStates(t, kind{
 		name: "CronJob", apiVersion: "batch/v1",
 		fields: []field{
 			{"spec.suspend", some(true)},
@@ -204,15 +208,16 @@ func cronJob() kind {
 			health.Degraded, health.Healthy, func(s state) bool { return s.text("status.lastScheduleTime") > s.text("status.lastSuccessfulTime") },
 			"the last job did not succeed",
 		}},
-	}
+	})
 }
 
-func pod() kind {
+func TestStatesOfPodsAreJudgedAlikeOrForAReason(t *testing.T) {
+	t.Parallel()
 	waiting := func(reason string) any {
 		return []any{map[string]any{"name": "a", "state": map[string]any{"waiting": map[string]any{"reason": reason}}}}
 	}
 	stuck := func(s state) bool { return s.has("status.containerStatuses") || s.has("status.initContainerStatuses") }
-	return kind{
+	judgeStates(t, kind{
 		name: "Pod", apiVersion: "v1",
 		fields: []field{
 			{"status.phase", some("Pending", "Running", "Succeeded", "Failed", "Unknown")},
@@ -239,11 +244,12 @@ func pod() kind {
 				"an image that cannot be pulled and an init container that crashes do not mend by waiting, in any phase",
 			},
 		},
-	}
+	})
 }
 
-func service() kind {
-	return kind{
+func TestStatesOfServicesAreJudgedAlikeOrForAReason(t *testing.T) {
+	t.Parallel()
+	judgeStates(t, kind{
 		name: "Service", apiVersion: "v1",
 		fields: []field{
 			{"spec.type", some("ClusterIP", "LoadBalancer", "ExternalName")},
@@ -255,11 +261,12 @@ func service() kind {
 			health.Progressing, health.Healthy, func(s state) bool { return s.text("spec.type") == "LoadBalancer" },
 			"a load balancer without an address is not reached from outside, which it is for",
 		}},
-	}
+	})
 }
 
-func claim() kind {
-	return kind{
+func TestStatesOfPersistentVolumeClaimsAreJudgedAlikeOrForAReason(t *testing.T) {
+	t.Parallel()
+	judgeStates(t, kind{
 		name: "PersistentVolumeClaim", apiVersion: "v1",
 		fields: []field{
 			{"status.phase", some("Pending", "Bound", "Lost")},
@@ -288,11 +295,12 @@ func claim() kind {
 				"the volume does not have the size yet that is asked for",
 			},
 		},
-	}
+	})
 }
 
-func budget() kind {
-	return kind{
+func TestStatesOfPodDisruptionBudgetsAreJudgedAlikeOrForAReason(t *testing.T) {
+	t.Parallel()
+	judgeStates(t, kind{
 		name: "PodDisruptionBudget", apiVersion: "policy/v1",
 		fields: []field{
 			observed,
@@ -311,22 +319,24 @@ func budget() kind {
 				"a budget with fewer healthy pods than it asks for is not met",
 			},
 		},
-	}
+	})
 }
 
-func definition() kind {
-	return kind{
+func TestStatesOfCustomResourceDefinitionsAreJudgedAlikeOrForAReason(t *testing.T) {
+	t.Parallel()
+	judgeStates(t, kind{
 		name: "CustomResourceDefinition", apiVersion: "apiextensions.k8s.io/v1",
 		fields: []field{
 			condition("NamesAccepted", "True", "False/ListKindConflict"),
 			condition("Established", "True", "False/Installing", "False/NotAccepted", "Unknown"),
 		},
-	}
+	})
 }
 
-// thing is a kind that neither knows, which the conventions judge.
-func thing() kind {
-	return kind{
+// TestStatesOfThingsAreJudgedAlikeOrForAReason is about a kind that neither knows, which the conventions judge.
+func TestStatesOfThingsAreJudgedAlikeOrForAReason(t *testing.T) {
+	t.Parallel()
+	judgeStates(t, kind{
 		name: "Thing", apiVersion: "example.com/v1",
 		fields: []field{
 			{"metadata.deletionTimestamp", some("2026-01-01T00:00:00Z")},
@@ -350,5 +360,5 @@ func thing() kind {
 				"the same of an object that says that its controller has given up",
 			},
 		},
-	}
+	})
 }

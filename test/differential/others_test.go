@@ -20,18 +20,11 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret/shipped"
 )
 
-// unjudged are the kinds that are shipped with Capstan, and that Argo CD has no check for.
-func unjudged() []string {
-	return []string{
-		"SidecarSet", "UnitedDeployment", "Job", "MPIJob", "Notebook", "PyTorchJob", "TFJob", "ClusterPolicy", "RayCluster", "RayJob", "RayService",
-	}
-}
-
 // disagreement is what Argo CD says of an object that Capstan does not agree with, and why Capstan does not.
 type disagreement struct{ argo, why string }
 
-// disagreements are by kind and case.
-func disagreements() map[string]disagreement {
+// TestKindsOfOthersAreJudgedLikeByArgoCD has the objects with which the shipped kinds are tested.
+func TestKindsOfOthersAreJudgedLikeByArgoCD(t *testing.T) {
 	const (
 		runs       = "Healthy is what does what it is for, also while it does it, as Karmada has it; Argo CD waits for the end"
 		partition  = "what a partition keeps back is to stay as it is; Argo CD waits for it, or for somebody who removes the partition"
@@ -39,7 +32,7 @@ func disagreements() map[string]disagreement {
 		generation = "Argo CD does not compare observedGeneration with the generation"
 		spark      = "it is suspended as its spec says, and Argo CD has no rule for that state"
 	)
-	all := map[string]disagreement{
+	known := map[string]disagreement{
 		"AdvancedCronJob, observed":                {"Progressing", "a schedule does what it is for by being there, whether a job of it runs or not"},
 		"BroadcastJob, it runs":                    {"Progressing", runs},
 		"BroadcastJob, pods failed, others do not": {"Progressing", runs},
@@ -57,19 +50,16 @@ func disagreements() map[string]disagreement {
 		"SparkApplication, suspended":              {"Progressing", spark},
 	}
 	for _, kind := range []string{"HelmRelease", "Kustomization", "Bucket", "GitRepository", "HelmChart", "HelmRepository", "OCIRepository"} {
-		all[kind+", not observed"] = disagreement{"Healthy", generation}
+		known[kind+", not observed"] = disagreement{"Healthy", generation}
 	}
-	return all
-}
-
-// TestKindsOfOthersAreJudgedLikeByArgoCD has the objects with which the shipped kinds are tested.
-func TestKindsOfOthersAreJudgedLikeByArgoCD(t *testing.T) {
+	unjudged := []string{ // kinds that Argo CD has no check for
+		"SidecarSet", "UnitedDeployment", "Job", "MPIJob", "Notebook", "PyTorchJob", "TFJob", "ClusterPolicy", "RayCluster", "RayJob", "RayService",
+	}
 	argo := startArgo(t)
-	known := disagreements()
 	for _, kind := range shipped.ThirdPartyGroupKinds() {
 		for name, object := range casesOf(t, kind) {
 			theirs := argo.status(t, object)
-			if has := !slices.Contains(unjudged(), kind.Kind); has != (theirs != "") {
+			if has := !slices.Contains(unjudged, kind.Kind); has != (theirs != "") {
 				t.Errorf("%s: Argo CD says %q; is it judged: %t", kind, theirs, has)
 			}
 			ours, err := shipped.BuiltinChain().InterpretHealth(object)

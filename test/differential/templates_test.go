@@ -68,7 +68,9 @@ func notSeen(status string) string {
 	return `resourceTemplateGeneration: 2, generation: 4, observedGeneration: 4, ` + strings.ReplaceAll(status, "GENERATION", "4")
 }
 
-func templates() map[string]template {
+// TestTemplatesAreJudgedLikeWhatTheyMake aggregates what two clusters report,
+// and has all who judge objects look at the template.
+func TestTemplatesAreJudgedLikeWhatTheyMake(t *testing.T) {
 	const (
 		available    = `{type: Available, status: "True", reason: MinimumReplicasAvailable}`
 		notAvailable = `{type: Available, status: "False", reason: MinimumReplicasUnavailable}`
@@ -78,7 +80,8 @@ func templates() map[string]template {
 		noGeneration = "it asks the condition only, whatever generation that is about, and to it Unknown is fine"
 		stalled      = "a controller that has given up does not get on by waiting"
 	)
-	return map[string]template{
+	argo := startArgo(t)
+	for name, kind := range map[string]template{
 		"Deployment": {
 			object: `{apiVersion: apps/v1, kind: Deployment, spec: {replicas: 4, progressDeadlineSeconds: 600}}`, waits: "Available", fails: true,
 			ready:       `replicas: 2, readyReplicas: 2, updatedReplicas: 2, availableReplicas: 2, conditions: [` + available + `, {type: Progressing, status: "True", reason: NewReplicaSetAvailable}]`,
@@ -139,11 +142,24 @@ func templates() map[string]template {
 				"not seen argo":       {health.Healthy, noGeneration}, "unreported argo": {health.Healthy, noGeneration}, "silent for long argo": {health.Healthy, noGeneration},
 			},
 		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ready := item(t, seen(kind.ready), "Healthy")
+			states := map[string]interpret.ClusterItem{
+				"ready": ready, "progressing": item(t, seen(kind.progressing), "Unhealthy"),
+				"not seen": item(t, notSeen(kind.ready), "Healthy"), "silent": item(t, seen(kind.ready), "Unknown"),
+				"silent for long": item(t, notSeen(kind.ready), "Unknown"), "unreported": {Applied: true},
+			}
+			if kind.failed != "" {
+				states["failed"] = item(t, seen(kind.failed), "Unhealthy")
+			}
+			judge(t, kind, argo, states, ready)
+		})
 	}
 }
 
-// jobs and their like report no generations.
-func plain() map[string]template {
+// TestTemplatesWithoutGenerationsAreJudgedLikeWhatTheyMake does so with Jobs and their like, which report none.
+func TestTemplatesWithoutGenerationsAreJudgedLikeWhatTheyMake(t *testing.T) {
 	const (
 		started   = "a Job that has started is Current to it"
 		ended     = "what has ended does not change"
@@ -151,7 +167,8 @@ func plain() map[string]template {
 		lost      = "a volume that is gone does not come back"
 		schedules = "a CronJob has nothing to end"
 	)
-	return map[string]template{
+	argo := startArgo(t)
+	for name, kind := range map[string]template{
 		"Job": {
 			object: `{apiVersion: batch/v1, kind: Job, spec: {completions: 2}}`, waits: "Complete",
 			ready:       `succeeded: 1, startTime: "2026-01-01T00:00:00Z", completionTime: "2026-01-01T00:00:09Z", conditions: [{type: Complete, status: "True"}]`,
@@ -193,28 +210,7 @@ func plain() map[string]template {
 			ready: `lastScheduleTime: "2026-01-01T00:00:00Z", lastSuccessfulTime: "2026-01-01T00:00:09Z"`, progressing: `active: [{name: a}]`,
 			differences: map[string]otherwise{"nowhere kstatus": {health.Healthy, schedules}, "nowhere argo": {health.Healthy, schedules}, "nowhere ours": {health.Healthy, schedules}},
 		},
-	}
-}
-
-// TestTemplatesAreJudgedLikeWhatTheyMake aggregates what two clusters report,
-// and has all who judge objects look at the template.
-func TestTemplatesAreJudgedLikeWhatTheyMake(t *testing.T) {
-	argo := startArgo(t)
-	for name, kind := range templates() {
-		t.Run(name, func(t *testing.T) {
-			ready := item(t, seen(kind.ready), "Healthy")
-			states := map[string]interpret.ClusterItem{
-				"ready": ready, "progressing": item(t, seen(kind.progressing), "Unhealthy"),
-				"not seen": item(t, notSeen(kind.ready), "Healthy"), "silent": item(t, seen(kind.ready), "Unknown"),
-				"silent for long": item(t, notSeen(kind.ready), "Unknown"), "unreported": {Applied: true},
-			}
-			if kind.failed != "" {
-				states["failed"] = item(t, seen(kind.failed), "Unhealthy")
-			}
-			judge(t, kind, argo, states, ready)
-		})
-	}
-	for name, kind := range plain() {
+	} {
 		t.Run(name, func(t *testing.T) {
 			ready := item(t, kind.ready, "Healthy")
 			states := map[string]interpret.ClusterItem{
