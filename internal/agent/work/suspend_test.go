@@ -4,8 +4,9 @@
 package work
 
 import (
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 )

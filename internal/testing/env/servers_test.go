@@ -122,7 +122,7 @@ func TestPoliciesThatMutateAreForgotten(t *testing.T) {
 // TestAFixtureThatWaitsLeavesItsServer has tests that run one after the other, of which only
 // some need the fixture: they have one server.
 func TestAFixtureThatWaitsLeavesItsServer(t *testing.T) {
-	fixtures := NewFixtures(servers, func(t testing.TB) client { return newClient(t) })
+	fixtures := NewFixtures(servers, newClient)
 	var before client
 	t.Run("one test has a fixture", func(t *testing.T) { before = fixtures.TakeFixture(t) })
 	t.Run("the next has a server", func(t *testing.T) { newClient(t).isServerOf(t, before) })

@@ -77,7 +77,7 @@ func shows(chain ...*issued) *tls.Config {
 	for _, one := range chain {
 		shown.Certificate = append(shown.Certificate, one.Raw)
 	}
-	return &tls.Config{Certificates: []tls.Certificate{shown}} //nolint:gosec // a server of a test
+	return &tls.Config{Certificates: []tls.Certificate{shown}}
 }
 
 func trusts(root *issued) ServerTrust {

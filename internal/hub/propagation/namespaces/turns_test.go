@@ -106,14 +106,14 @@ func newFleetHub(t *testing.T, clusters int, writers int64, namespaces ...string
 func (h *fleetHub) sends(namespace string, clusters int) time.Duration {
 	h.Helper()
 	b := &workv1alpha2.ResourceBinding{}
-	if err := h.Client.Get(h.Context(), types.NamespacedName{Namespace: namespace, Name: "web"}, b); err != nil {
+	if err := h.Get(h.Context(), types.NamespacedName{Namespace: namespace, Name: "web"}, b); err != nil {
 		h.Fatal(err)
 	}
 	b.Spec.Clusters = nil
 	for i := range clusters {
 		b.Spec.Clusters = append(b.Spec.Clusters, workv1alpha2.TargetCluster{Name: fmt.Sprint("edge-", i)})
 	}
-	if err := h.Client.Update(h.Context(), b); err != nil {
+	if err := h.Update(h.Context(), b); err != nil {
 		h.Fatal(err)
 	}
 	result, err := h.Reconcile(h.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: namespace}})
@@ -186,21 +186,21 @@ func TestWhatAdministratorsDecideAboutLeavesAtOnce(t *testing.T) {
 	for name, decide := range map[string]func(*fleetHub) error{
 		"it is not to be sent": func(h *fleetHub) error {
 			shop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{policyv1alpha1.LabelSkipAutoPropagation: "true"}}}
-			return h.Client.Update(h.Context(), shop)
+			return h.Update(h.Context(), shop)
 		},
 		"a policy sends it": func(h *fleetHub) error {
 			b := &workv1alpha2.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{Name: "shop-namespace"}}
 			b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: "shop"}
 			b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "edge-0"}}
-			return h.Client.Create(h.Context(), b)
+			return h.Create(h.Context(), b)
 		},
 		"the cluster goes": func(h *fleetHub) error {
 			cluster := &clusterv1.ManagedCluster{}
-			if err := h.Client.Get(h.Context(), types.NamespacedName{Name: "edge-0"}, cluster); err != nil {
+			if err := h.Get(h.Context(), types.NamespacedName{Name: "edge-0"}, cluster); err != nil {
 				return err
 			}
 			cluster.Finalizers = []string{"example.io/kept"}
-			return errors.Join(h.Client.Update(h.Context(), cluster), h.Client.Delete(h.Context(), cluster))
+			return errors.Join(h.Update(h.Context(), cluster), h.Delete(h.Context(), cluster))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
