@@ -194,6 +194,7 @@ func TestTheDefinitionsOfPropagationRefuse(t *testing.T) {
 		"a customization with an empty script": {"ResourceInterpreterCustomization", "customizations: {retention: {luaScript: ''}}", "at least 1 chars"},
 		"a customization with a long script":   {"ResourceInterpreterCustomization", "customizations: {retention: {luaScript: " + strings.Repeat("a", 65537) + "}}", "may not be more than 65536"},
 		"a customization without its script":   {"ResourceInterpreterCustomization", "customizations: {retention: {}}", "Required value"},
+		"a spread over what no number is":      {"ResourceBinding", "placement: {spreadConstraints: [{spreadByField: cluster, minGroups: 1e30}]}", "minGroups"},
 		"a part with a long name":              {"ResourceBinding", "components: [{name: " + strings.Repeat("a", 33) + ", replicas: 1}]", "may not be more than 32"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"path"
 	"slices"
 	"strings"
@@ -126,6 +127,9 @@ func fieldType(schema *apiextensionsv1.JSONSchemaProps) (name string, kubernetes
 
 // fieldLimits says in words what values a field may have.
 func fieldLimits(schema *apiextensionsv1.JSONSchemaProps) []string {
+	if schema.Format == "date-time" {
+		return nil // its form is that of all times
+	}
 	var limits []string
 	if schema.Enum != nil {
 		var values []string
@@ -148,10 +152,10 @@ func fieldLimits(schema *apiextensionsv1.JSONSchemaProps) []string {
 			limits = append(limits, fmt.Sprintf(limit.text, *limit.value))
 		}
 	}
-	if schema.Minimum != nil {
+	if schema.Minimum != nil && *schema.Minimum != math.MinInt32 {
 		limits = append(limits, fmt.Sprintf("at least %g", *schema.Minimum))
 	}
-	if schema.Maximum != nil {
+	if schema.Maximum != nil && *schema.Maximum != math.MaxInt32 {
 		limits = append(limits, fmt.Sprintf("at most %g", *schema.Maximum))
 	}
 	if schema.Pattern != "" {

@@ -15,13 +15,17 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 	"github.com/capstan-io/capstan/internal/testing/hub"
 )
 
@@ -308,4 +312,36 @@ func TestAMemberRecordsNoLargeEvents(t *testing.T) {
 	elsewhere := old()
 	elsewhere.Namespace, elsewhere.InvolvedObject.Namespace = metav1.NamespaceDefault, metav1.NamespaceDefault
 	hub.RefusedWith(t, "an event elsewhere", agent.Create(t.Context(), elsewhere), "forbidden")
+}
+
+// TestAMemberReportsNoTimesThatNobodyReads has an agent report conditions with times that API servers take for such by the
+// format alone: no client of Go reads a list that has one.
+func TestAMemberReportsNoTimesThatNobodyReads(t *testing.T) {
+	h := guardedHubs.TakeFixture(t)
+	const name = "times"
+	h.JoinWithLabels(t, name, nil)
+	agent := h.AgentClient(t, name)
+	expect.NoError(t, workv1.AddToScheme(h.Client.Scheme()))
+	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "reported"}}
+	h.CreateObjects(t, work)
+	for _, object := range []client.Object{
+		&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}, work,
+		&fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: name}},
+	} {
+		report := func(when string) error {
+			status := fmt.Sprintf(`{"status":{"conditions":[{"type":"Said","status":"True","reason":"Said","message":"","lastTransitionTime":%q}]}}`, when)
+			return agent.Status().Patch(t.Context(), object.DeepCopyObject().(client.Object), client.RawPatch(types.MergePatchType, []byte(status)))
+		}
+		for _, when := range []string{
+			"2026-01-01t00:00:00z", "2026-01-01T00:00:00Ztoday", "2026-01-01T00:00:00x1Z", "2026-01-01T00:00:00+99:99",
+			"2026-01-01T00:00:00." + strings.Repeat("0", 100_000) + "Z",
+		} {
+			if err := report(when); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "lastTransitionTime") {
+				t.Errorf("%T: the agent reports %.40s: got %v, want a refusal", object, when, err)
+			}
+		}
+	}
+	for _, list := range []client.ObjectList{&clusterv1.ManagedClusterList{}, &workv1.ManifestWorkList{}, &fleetv1alpha1.ClusterConnectionList{}} {
+		expect.NoError(t, h.Client.List(t.Context(), list))
+	}
 }

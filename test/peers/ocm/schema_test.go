@@ -5,6 +5,7 @@ package ocm
 
 import (
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -112,7 +113,7 @@ func differences(path string, theirs, ours *apiextensionsv1.JSONSchemaProps, fou
 	differences(path+"[]", items(theirs), items(ours), found)
 	differences(path+"{}", values(theirs), values(ours), found)
 
-	left, right := keywords(theirs), keywords(ours)
+	left, right := keywords(readByClients(theirs)), keywords(ours)
 	for i := range left.NumField() {
 		field := left.Type().Field(i)
 		if diff := cmp.Diff(left.Field(i).Interface(), right.Field(i).Interface()); diff != "" {
@@ -120,6 +121,22 @@ func differences(path string, theirs, ours *apiextensionsv1.JSONSchemaProps, fou
 			found[path+": "+keyword] = diff
 		}
 	}
+}
+
+// readByClients is a schema that takes of times and of numbers that may be texts only what clients of Go read: those of
+// Open Cluster Management cannot list a kind either of which one object has another.
+func readByClients(schema *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSchemaProps {
+	read := schema.DeepCopy()
+	switch {
+	case read.Format == "date-time":
+		read.Pattern = `^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3])(:[0-5][0-9]){2}(\.[0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
+		longest := int64(40)
+		read.MaxLength = &longest
+	case read.XIntOrString && !strings.HasPrefix(read.Pattern, `^(\+|-)?`): // which is a quantity
+		most, least := float64(math.MaxInt32), float64(math.MinInt32)
+		read.Maximum, read.Minimum = &most, &least
+	}
+	return read
 }
 
 // keywords is the schema without descriptions and the schemas of its parts.
