@@ -72,8 +72,8 @@ type begunWrite struct {
 // repeatsWrite reports whether a write is the one that was begun, which the cache does not show yet. A work
 // is deleted once, whatever happens to it meanwhile.
 func (b begunWrite) repeatsWrite(w WorkWrite) bool {
-	if b.cause == causeDeletion || w.cause() == causeDeletion {
-		return b.cause == w.cause()
+	if b.cause == causeDeletion || w.writeCause() == causeDeletion {
+		return b.cause == w.writeCause()
 	}
 	return b.bytes == w.Bytes && b.version == w.Version
 }
@@ -100,8 +100,8 @@ type WorkWrite struct {
 	deletes bool
 }
 
-// cause returns why the work is written.
-func (w WorkWrite) cause() writeCause {
+// writeCause returns why the work is written.
+func (w WorkWrite) writeCause() writeCause {
 	switch {
 	case w.deletes:
 		return causeDeletion

@@ -170,7 +170,7 @@ func TestChangesOfANamespaceWaitForTheirTurn(t *testing.T) {
 		}
 		s.after(max(held.Again, time.Second))
 	}
-	if most := 56 + 3600*rate(DefaultShared)/megabyte + 64; int64(written) > most || int64(written) < most/2 {
+	if most := 56 + 3600*bytesPerSecond(DefaultShared)/megabyte + 64; int64(written) > most || int64(written) < most/2 {
 		t.Errorf("%d megabytes are written in an hour, want nearly %d", written, most)
 	}
 }
@@ -196,7 +196,7 @@ func TestWhatIsStoredOtherwiseIsMetered(t *testing.T) {
 		written += len(admitted)
 		s.after(time.Second)
 	}
-	if most := 56 + 3600*rate(DefaultShared)/megabyte + 64; int64(written) > most || int64(written) < most/2 {
+	if most := 56 + 3600*bytesPerSecond(DefaultShared)/megabyte + 64; int64(written) > most || int64(written) < most/2 {
 		t.Errorf("%d megabytes are written in an hour, want nearly %d", written, most)
 	}
 }
@@ -369,7 +369,7 @@ func TestNamespacesShareTheTime(t *testing.T) {
 		}
 		s.after(time.Second)
 	}
-	if most := (burst(DefaultShared)*sharesMade/shareOf + 3600*rate(DefaultShared)) / megabyte; int64(written) > most || int64(written) < most/2 {
+	if most := (burstBytes(DefaultShared)*sharesMade/shareOf + 3600*bytesPerSecond(DefaultShared)) / megabyte; int64(written) > most || int64(written) < most/2 {
 		t.Errorf("%d megabytes are written in an hour, want nearly %d", written, most)
 	}
 }

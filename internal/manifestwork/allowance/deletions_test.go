@@ -71,7 +71,7 @@ func TestDeletionsOfANamespaceWaitForTheirTurn(t *testing.T) {
 		}
 		s.after(time.Second)
 	}
-	most := (burst(DefaultShared) + 3600*rate(DefaultShared)) / megabyte
+	most := (burstBytes(DefaultShared) + 3600*bytesPerSecond(DefaultShared)) / megabyte
 	if sum := int64(stored + deleted); sum > most+64 || sum < most/2 || deleted < stored-200 {
 		t.Errorf("%d megabytes are sent and %d deleted in an hour, want nearly %d together", stored, deleted, most)
 	}
@@ -172,7 +172,7 @@ func TestProgramsShareWhatIsWritten(t *testing.T) {
 	s := newScene(t, unlimited)
 	s.a = NewAllowance(s.clock, DefaultShared, programs)
 	written, held := s.creates(true, many("shop", "web", 400, megabyte)...)
-	if most := int(burst(DefaultShared) / programs / megabyte); written > most+1 || written < most/2 || held.Reason != Throttled {
+	if most := int(burstBytes(DefaultShared) / programs / megabyte); written > most+1 || written < most/2 || held.Reason != Throttled {
 		t.Errorf("%d MiB are written at once (%s), want at most %d", written, held.Reason, most)
 	}
 }

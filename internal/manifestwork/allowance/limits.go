@@ -187,7 +187,7 @@ func (h HeldWorks) ConditionMessage() string {
 	}
 	return fmt.Sprintf("So much was written to, or deleted of, the works of %s that the rest waits for its turn: %d clusters keep what they have until then. "+
 		"After %d MiB at once it is %d KiB in a second%s. An administrator raises both by %s.",
-		whose, len(h.Clusters), burst(limit)/writers/mebi, rate(limit)/writers>>10, share, raisedBy)
+		whose, len(h.Clusters), burstBytes(limit)/writers/mebi, bytesPerSecond(limit)/writers>>10, share, raisedBy)
 }
 
 // nameClusters returns the names of some clusters of which works are held back, and how many more there are.
@@ -251,13 +251,13 @@ func (p *admissionPass) fullReason(grows int64) HoldReason {
 // mayWriteNow reports whether something may be written now for a cause.
 func (p *admissionPass) mayWriteNow(cause writeCause) bool {
 	if p.limit != nil {
-		p.meter.drainMeter(p.now, p.rate(*p.limit))
-		return p.meter.isMeterOpen(p.rate(*p.limit), p.burst(*p.limit), cause)
+		p.meter.drainMeter(p.now, p.bytesPerSecond(*p.limit))
+		return p.meter.isMeterOpen(p.bytesPerSecond(*p.limit), p.burstBytes(*p.limit), cause)
 	}
 	p.drainPool(p.now)
 	// One alone may write as much at once as with the same limit of its own.
-	whole := p.burst(p.pool.limit) * sharesMade / shareOf
-	return p.meter.isMeterOpen(p.rate(p.pool.limit), ownerShare(whole, int64(max(0, p.pool.meter.bytes-p.meter.bytes))), cause)
+	whole := p.burstBytes(p.pool.limit) * sharesMade / shareOf
+	return p.meter.isMeterOpen(p.bytesPerSecond(p.pool.limit), ownerShare(whole, int64(max(0, p.pool.meter.bytes-p.meter.bytes))), cause)
 }
 
 // drainPool takes off the meters of all owners without a limit of their own what has been lost
@@ -267,7 +267,7 @@ func (a *Allowance) drainPool(now time.Time) {
 		return
 	}
 	before := a.pool.meter.bytes
-	a.pool.meter.drainMeter(now, a.rate(a.pool.limit))
+	a.pool.meter.drainMeter(now, a.bytesPerSecond(a.pool.limit))
 	for _, of := range a.of {
 		if of.limit == nil && of.meter.bytes > 0 {
 			of.meter.bytes *= a.pool.meter.bytes / max(before, of.meter.bytes)
@@ -290,14 +290,14 @@ func (p *admissionPass) admitWrite(w WorkWrite) bool {
 			return p.holdWrite(w, why)
 		}
 	}
-	if !p.mayWriteNow(w.cause()) {
+	if !p.mayWriteNow(w.writeCause()) {
 		return p.holdWrite(w, Throttled)
 	}
 	p.meter.bytes += float64(w.Bytes)
 	if p.limit == nil {
 		p.pool.meter.bytes += float64(w.Bytes)
 	}
-	p.beginWrite(p.account, w.Work, begunWrite{bytes: w.Bytes, more: more, version: w.Version, cause: w.cause(), since: p.now})
+	p.beginWrite(p.account, w.Work, begunWrite{bytes: w.Bytes, more: more, version: w.Version, cause: w.writeCause(), since: p.now})
 	return true
 }
 
@@ -312,7 +312,7 @@ func (p *admissionPass) holdWrite(w WorkWrite, why HoldReason) (admitted bool) {
 		p.held.Reason = why
 	}
 	p.account.held[why] = p.now
-	p.waiting[w.cause()] = true
+	p.waiting[w.writeCause()] = true
 	p.name = w.Work.Name
 	return false
 }

@@ -35,14 +35,14 @@ func (c writeCause) meterBounds() (shut, reopen float64) {
 	return [writeCauses]float64{1, 1, 0.5}[c], [writeCauses]float64{0.75, 0.875, 0.375}[c]
 }
 
-// burst and rate, which is in bytes in a second, are not lower with a lower limit: what becomes
+// burstBytes and bytesPerSecond are not lower with a lower limit: what becomes
 // smaller is always written.
-func burst(limit int64) int64 { return max(limit, DefaultShared) / burstPart }
-func rate(limit int64) int64  { return max(limit, DefaultShared) / secondsFull }
+func burstBytes(limit int64) int64     { return max(limit, DefaultShared) / burstPart }
+func bytesPerSecond(limit int64) int64 { return max(limit, DefaultShared) / secondsFull }
 
-// burst and rate are the part of this program: two that each took all would write twice as much.
-func (a *Allowance) burst(limit int64) int64 { return burst(limit) / a.writers }
-func (a *Allowance) rate(limit int64) int64  { return rate(limit) / a.writers }
+// burstBytes and bytesPerSecond are the part of this program: two that each took all would write twice as much.
+func (a *Allowance) burstBytes(limit int64) int64     { return burstBytes(limit) / a.writers }
+func (a *Allowance) bytesPerSecond(limit int64) int64 { return bytesPerSecond(limit) / a.writers }
 
 // writeMeter measures what is written to works: a bucket that loses so much in a second. When it is
 // full nothing is added until a part of it is free: those that wait are looked at for more

@@ -58,7 +58,7 @@ func TestTwoProgramsWriteNoMoreThanOne(t *testing.T) {
 	const during = 10 * time.Minute // for which etcd stores what was overwritten
 	one, whole := writtenBy(1, during)
 	two, half := writtenBy(2, during)
-	most := int(burst(DefaultShared)+int64(during.Seconds())*rate(DefaultShared)) / megabyte
+	most := int(burstBytes(DefaultShared)+int64(during.Seconds())*bytesPerSecond(DefaultShared)) / megabyte
 	if two > most+2 || one > most+1 || one < most*9/10 || two < one*9/10 {
 		t.Errorf("two programs write %d MiB in %s, and one alone %d, want %d at most", two, during, one, most)
 	}

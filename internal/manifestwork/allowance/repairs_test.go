@@ -61,7 +61,7 @@ func TestRepairsHoldUpNothingElse(t *testing.T) {
 			}
 			s.after(time.Second)
 		}
-		if most := int(burst(DefaultShared)/megabyte)/2 + 3600; repaired > most+1 || repaired < most*9/10 {
+		if most := int(burstBytes(DefaultShared)/megabyte)/2 + 3600; repaired > most+1 || repaired < most*9/10 {
 			t.Errorf("namespace %q: %d works of 1 MiB are written again in an hour, want nearly %d", namespace, repaired, most)
 		}
 	}
