@@ -86,6 +86,7 @@ func (c *BindingController) deliverObject(
 		by: c, binding: b, owner: owner, left: map[string][]workv1.ManifestWork{},
 		problems: map[string]error{}, held: map[string]error{}, failed: map[string]error{},
 	}
+	defer c.Written.EndCurrent(b)
 	for _, work := range works.own {
 		d.left[work.Namespace] = append(d.left[work.Namespace], work)
 	}

@@ -19,8 +19,9 @@ import (
 	"github.com/capstan-io/capstan/internal/kube/written"
 )
 
-// currentMax is for how long the answer to a write tells what the hub has, as a read
-// would.
+// currentMax is for how long the answer to a write of a spec tells what the hub has, as a
+// read would. It does for one delivery: works that go after that may have been deleted by
+// another controller, for a spec that this one has not heard of.
 const currentMax = time.Second
 
 // WrittenBindings are those that were written last, as the hub has returned them. It is
@@ -53,20 +54,36 @@ func NewWrittenBindings(clk clock.PassiveClock) *WrittenBindings {
 	}
 }
 
-// RecordWrite notes a binding that the hub has just returned.
+// RecordWrite notes a binding that the hub has just returned, as it was created or its spec
+// was written.
 func (l *WrittenBindings) RecordWrite(b lookup.Binding) {
-	name := client.ObjectKeyFromObject(b)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.recordUnshown(b) {
+		l.current.RecordWrite(client.ObjectKeyFromObject(b), bindingSpecOf(b))
+	}
+}
+
+// RecordStatusWrite notes a binding that the hub has just returned, as its status was written.
+func (l *WrittenBindings) RecordStatusWrite(b lookup.Binding) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.recordUnshown(b)
+}
+
+// recordUnshown notes what a cache may not show yet, and reports whether the hub had nothing newer
+// a moment ago. The caller has the lock.
+func (l *WrittenBindings) recordUnshown(b lookup.Binding) (latest bool) {
+	name := client.ObjectKeyFromObject(b)
 	if !b.GetDeletionTimestamp().IsZero() || l.isGone(b.GetUID()) {
 		l.forgetBinding(name)
-		return
+		return false
 	}
 	if known, is := l.unshown.FindWrite(name); is && isWrittenAfter(known, b) {
-		return // another one was written since, and answered sooner
+		return false // another one was written since, and answered sooner
 	}
 	l.unshown.RecordWrite(name, deepcopy.CopyObject(b))
-	l.current.RecordWrite(name, bindingSpecOf(b))
+	return true
 }
 
 // ObserveCached notes a binding that a cache shows.
@@ -110,12 +127,20 @@ func (l *WrittenBindings) Since(name types.NamespacedName, shown client.Object) 
 }
 
 // Current reports whether the hub had a binding in its generation a moment ago: it
-// said so by its answer to a write.
+// said so by its answer to a write of its spec, and EndCurrent was not called since.
 func (l *WrittenBindings) Current(b client.Object) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	known, is := l.current.FindWrite(client.ObjectKeyFromObject(b))
 	return is && known == bindingSpecOf(b) && !l.isGone(known.uid)
+}
+
+// EndCurrent has what was written so far tell nothing more about what the hub has: works were
+// delivered by it.
+func (l *WrittenBindings) EndCurrent(b client.Object) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.current.ForgetWrite(client.ObjectKeyFromObject(b))
 }
 
 // forgetBinding drops what is known of a binding. The caller has the lock.

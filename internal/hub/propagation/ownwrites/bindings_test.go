@@ -115,9 +115,22 @@ func TestAnAnswerIsCurrentForAMoment(t *testing.T) {
 	if l.Current(of("u", "10", 2)) {
 		t.Error("an answer from long ago counts")
 	}
-	l.RecordWrite(of("u", "13", 2))
-	l.ObserveGone(of("u", "14", 2))
-	if l.Current(of("u", "13", 2)) {
+	l.RecordStatusWrite(of("u", "12", 2))
+	if l.Current(of("u", "12", 2)) {
+		t.Error("the answer to a write of the status counts for the spec, which was delivered long ago")
+	}
+	l.RecordWrite(of("u", "13", 3))
+	l.RecordStatusWrite(of("u", "14", 3))
+	if !l.Current(of("u", "14", 3)) {
+		t.Error("the answer to a write of the spec counts no longer after one of the status")
+	}
+	l.EndCurrent(of("u", "14", 3))
+	if l.Current(of("u", "14", 3)) {
+		t.Error("an answer counts although works were delivered by it")
+	}
+	l.RecordWrite(of("u", "15", 2))
+	l.ObserveGone(of("u", "16", 2))
+	if l.Current(of("u", "15", 2)) {
 		t.Error("an answer about what is gone counts")
 	}
 }

@@ -52,14 +52,14 @@ func (c ReadOwnWritesClient) Get(ctx context.Context, key client.ObjectKey, obje
 // Create implements client.Writer.
 func (c ReadOwnWritesClient) Create(ctx context.Context, object client.Object, options ...client.CreateOption) error {
 	err := c.Client.Create(ctx, object, options...)
-	c.recordWritten(ctx, object, err)
+	c.recordAnswer(ctx, object, err, c.Written.RecordWrite)
 	return err //nolint:wrapcheck // it is the client's own
 }
 
 // Patch implements client.Writer.
 func (c ReadOwnWritesClient) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error {
 	err := c.Client.Patch(ctx, object, patch, options...)
-	c.recordWritten(ctx, object, err)
+	c.recordAnswer(ctx, object, err, c.Written.RecordWrite)
 	return err //nolint:wrapcheck // it is the client's own
 }
 
@@ -79,10 +79,10 @@ func (c ReadOwnWritesClient) Status() client.SubResourceWriter {
 	return statusWriter{SubResourceWriter: c.Client.Status(), client: c}
 }
 
-// recordWritten notes what the hub has returned.
-func (c ReadOwnWritesClient) recordWritten(ctx context.Context, object client.Object, err error) {
+// recordAnswer notes what the hub has returned.
+func (c ReadOwnWritesClient) recordAnswer(ctx context.Context, object client.Object, err error, record func(lookup.Binding)) {
 	if b, is := object.(lookup.Binding); is && err == nil {
-		c.Written.RecordWrite(b)
+		record(b)
 		c.Meter.CountWrite(ctx, b)
 	}
 }
@@ -97,6 +97,6 @@ type statusWriter struct {
 // Patch implements client.SubResourceWriter.
 func (s statusWriter) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
 	err := s.SubResourceWriter.Patch(ctx, object, patch, options...)
-	s.client.recordWritten(ctx, object, err)
+	s.client.recordAnswer(ctx, object, err, s.client.Written.RecordStatusWrite)
 	return err //nolint:wrapcheck // it is the client's own
 }
