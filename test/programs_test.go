@@ -58,7 +58,7 @@ func starters() map[string]inputs {
 		"test/mutation":                noTree,   // git and go in folders of the test
 		"test/mutation/testrun":        noTree,   // sleep
 		"test/peers/ocm":               apart,
-		"test/peers/olm":               apart,
+		"test/peers/olm/harness":       apart,
 		"test/release":                 apart,
 
 		"test/integration/conformance/twins": ofAssets, // kubectl

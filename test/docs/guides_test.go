@@ -5,18 +5,21 @@ package docs
 
 import (
 	"maps"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/capstan-io/capstan/test/docs/transcript"
 )
 
 // guide is a page about one task, with the scripts that play it.
 type guide struct {
 	document
 	name    string
-	scripts map[string]script
+	scripts map[string]transcript.Script
 }
 
 // block is a fenced part of a guide.
@@ -29,13 +32,22 @@ func guides(t *testing.T) []guide {
 		if filepath.Base(filepath.Dir(p.path)) != "guides" {
 			continue
 		}
-		g := guide{document: p, name: filepath.Base(p.path), scripts: map[string]script{}}
+		g := guide{document: p, name: filepath.Base(p.path), scripts: map[string]transcript.Script{}}
 		for _, target := range p.found(regexp.MustCompile(`\]\(([^)\s]+\.(?:txtar|session))\)`)) {
-			g.scripts[target] = readScript(t, filepath.Join(filepath.Dir(p.path), target))
+			g.scripts[target] = mustRead(t, filepath.Join(filepath.Dir(p.path), target))
 		}
 		all = append(all, g)
 	}
 	return all
+}
+
+func mustRead(t *testing.T, path string) transcript.Script {
+	t.Helper()
+	script, err := transcript.ReadScript(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return script
 }
 
 func (g guide) blocks() []block {
@@ -63,7 +75,7 @@ func TestGuidesTypeWhatTestsType(t *testing.T) {
 		for _, b := range g.blocks() {
 			switch b.language {
 			case "console":
-				var same []*typedCommand
+				var same []*transcript.TypedCommand
 				for line := range strings.Lines(strings.ReplaceAll(b.text, "\\\n", " ")) {
 					line = strings.TrimSpace(line)
 					command, ok := strings.CutPrefix(line, "$ ")
@@ -74,9 +86,9 @@ func TestGuidesTypeWhatTestsType(t *testing.T) {
 						continue
 					}
 					looked++
-					same = g.typed(normalWords(command))
-					if _, ok := left[singleSpaced(command)]; ok {
-						delete(left, singleSpaced(command))
+					same = g.typed(transcript.NormalWords(command))
+					if _, ok := left[transcript.SingleSpaced(command)]; ok {
+						delete(left, transcript.SingleSpaced(command))
 					} else if len(same) == 0 {
 						t.Errorf("%s: nothing that the guide links to types this command:\n%s", g.path, command)
 					}
@@ -95,11 +107,11 @@ func TestGuidesTypeWhatTestsType(t *testing.T) {
 }
 
 // typed returns the commands of the scripts that are the same as one of the guide.
-func (g guide) typed(words []string) []*typedCommand {
-	var same []*typedCommand
+func (g guide) typed(words []string) []*transcript.TypedCommand {
+	var same []*transcript.TypedCommand
 	for _, name := range slices.Sorted(maps.Keys(g.scripts)) {
-		for _, c := range g.scripts[name].commands {
-			if c.matches(words) {
+		for _, c := range g.scripts[name].Commands {
+			if c.MatchesGuide(words) {
 				same = append(same, c)
 			}
 		}
@@ -110,22 +122,22 @@ func (g guide) typed(words []string) []*typedCommand {
 // isPrinted reports whether a line is what one of the commands prints, or what capstan
 // prints in a session of the guide, such as the head of a table. Three dots stand for
 // lines that are left out.
-func (g guide) isPrinted(line string, by []*typedCommand) bool {
+func (g guide) isPrinted(line string, by []*transcript.TypedCommand) bool {
 	if line == "" || line == "…" {
 		return true
 	}
 	for _, c := range by {
-		if slices.Contains(c.lines, singleSpaced(line)) {
+		if slices.Contains(c.Lines, transcript.SingleSpaced(line)) {
 			return true
 		}
-		for _, expression := range c.prints { // a line may end in a space, which nobody sees
+		for _, expression := range c.Prints { // a line may end in a space, which nobody sees
 			if expression.MatchString(line) || expression.MatchString(line+" ") {
 				return true
 			}
 		}
 	}
 	for _, s := range g.scripts {
-		if slices.Contains(s.lines, singleSpaced(line)) {
+		if slices.Contains(s.Lines, transcript.SingleSpaced(line)) {
 			return true
 		}
 	}
@@ -140,7 +152,7 @@ func (g guide) compareFile(t *testing.T, text string) {
 	want := image.ReplaceAllString(strings.TrimSpace(text), "image")
 	files := g.samples(t)
 	for _, s := range g.scripts {
-		files = append(files, s.files...)
+		files = append(files, s.Files...)
 	}
 	for _, file := range files {
 		if strings.Contains(image.ReplaceAllString(file, "image"), want) {
@@ -160,7 +172,11 @@ func (g guide) samples(t *testing.T) []string {
 			t.Fatal(err)
 		}
 		for _, file := range files {
-			texts = append(texts, readText(t, file))
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts = append(texts, string(text))
 		}
 	}
 	return texts
@@ -182,7 +198,7 @@ func TestWalkthroughsNameTheirGuides(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, file := range files {
-		named, linking := readScript(t, file).guides, want[filepath.Base(file)]
+		named, linking := mustRead(t, file).Guides, want[filepath.Base(file)]
 		slices.Sort(linking)
 		if !slices.Equal(named, linking) {
 			t.Errorf("%s says that it plays %q, and is linked to by %q", file, named, linking)

@@ -33,6 +33,7 @@ import (
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
+	"github.com/capstan-io/capstan/test/upgrade/released"
 )
 
 // server is an API server and its clients, all of which refuse unknown fields.
@@ -67,7 +68,7 @@ func newServer(t *testing.T, environment *envtest.Environment, config *rest.Conf
 }
 
 // definition returns that of a resource in any version, or nil.
-func (s server) definition(r resource) *apiextensionsv1.CustomResourceDefinition {
+func (s server) definition(r released.Resource) *apiextensionsv1.CustomResourceDefinition {
 	for _, definition := range s.environment.CRDs {
 		if definition.Name == r.GroupResource().String() {
 			return definition
@@ -77,12 +78,12 @@ func (s server) definition(r resource) *apiextensionsv1.CustomResourceDefinition
 }
 
 // serves reports whether the server has a resource in its version.
-func (s server) serves(r resource) bool {
+func (s server) serves(r released.Resource) bool {
 	definition := s.definition(r)
 	if definition == nil {
 		return false
 	}
-	for _, served := range servedIn(definition) {
+	for _, served := range released.ServedIn(definition) {
 		if served == r {
 			return true
 		}
@@ -91,7 +92,7 @@ func (s server) serves(r resource) bool {
 }
 
 // hasStatus reports whether the status of a resource is written on its own.
-func (s server) hasStatus(r resource) bool {
+func (s server) hasStatus(r released.Resource) bool {
 	for _, version := range s.definition(r).Spec.Versions {
 		if version.Name == r.Version {
 			return version.Subresources != nil && version.Subresources.Status != nil
@@ -100,7 +101,7 @@ func (s server) hasStatus(r resource) bool {
 	return false
 }
 
-func (s server) client(r resource, namespace string) dynamic.ResourceInterface {
+func (s server) client(r released.Resource, namespace string) dynamic.ResourceInterface {
 	return s.trees.Resource(r.GroupVersionResource).Namespace(namespace)
 }
 

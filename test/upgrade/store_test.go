@@ -23,6 +23,7 @@ import (
 
 	"github.com/capstan-io/capstan/internal/testing/env"
 	"github.com/capstan-io/capstan/internal/testing/expect"
+	"github.com/capstan-io/capstan/test/upgrade/released"
 )
 
 var store = flag.String("store", "", "the release of releases.txt whose objects are written to testdata first")
@@ -31,7 +32,7 @@ var store = flag.String("store", "", "the release of releases.txt whose objects 
 // and writes to testdata what etcd has then. The inputs set all fields of the release.
 func storeObjects(t *testing.T, release string) {
 	t.Helper()
-	if !slices.Contains(releases(t), release) {
+	if !slices.Contains(released.Versions(t), release) {
 		t.Fatalf("release %s is not in releases.txt: add it with its commit", release)
 	}
 	definitions := filepath.Join("..", "..", "bin", "released", release, "config", "crd")
@@ -45,7 +46,7 @@ func storeObjects(t *testing.T, release string) {
 	}
 	var served []string
 	for _, definition := range environment.CRDs {
-		for _, r := range servedIn(definition) {
+		for _, r := range released.ServedIn(definition) {
 			served = append(served, r.String())
 			inputs := inputsOf(t, r)
 			for _, input := range inputs {
@@ -55,13 +56,13 @@ func storeObjects(t *testing.T, release string) {
 		}
 	}
 	slices.Sort(served)
-	write(t, filepath.Join("testdata", release, servedFile), []byte(strings.Join(served, "\n")+"\n"))
+	write(t, filepath.Join("testdata", release, released.ServedFile), []byte(strings.Join(served, "\n")+"\n"))
 }
 
 // inputsOf returns the manifests of a resource in its version.
-func inputsOf(t *testing.T, r resource) []*unstructured.Unstructured {
+func inputsOf(t *testing.T, r released.Resource) []*unstructured.Unstructured {
 	t.Helper()
-	file, err := os.Open(filepath.Join("testdata", "inputs", strings.ToLower(r.kind)+".yaml"))
+	file, err := os.Open(filepath.Join("testdata", "inputs", strings.ToLower(r.Kind)+".yaml"))
 	if err != nil {
 		t.Fatalf("%s has no input: %v", r, err)
 	}
@@ -81,10 +82,10 @@ func inputsOf(t *testing.T, r resource) []*unstructured.Unstructured {
 }
 
 // store creates an object by the API server, with its status, and keeps what is in etcd.
-func (s server) store(t *testing.T, release string, r resource, input *unstructured.Unstructured) {
+func (s server) store(t *testing.T, release string, r released.Resource, input *unstructured.Unstructured) {
 	t.Helper()
 	s.needsNamespace(t, input.GetNamespace())
-	objects, name := s.client(r, input.GetNamespace()), fmt.Sprintf("%s %s", r.kind, input.GetName())
+	objects, name := s.client(r, input.GetNamespace()), fmt.Sprintf("%s %s", r.Kind, input.GetName())
 	created, err := objects.Create(t.Context(), input, metav1.CreateOptions{FieldManager: "kubectl-create", FieldValidation: metav1.FieldValidationStrict})
 	if err != nil {
 		t.Errorf("create %s: %v", name, err)
@@ -98,17 +99,17 @@ func (s server) store(t *testing.T, release string, r resource, input *unstructu
 		}
 	}
 	path := filepath.Join(input.GetNamespace(), input.GetName())
-	key := prefixOf(r) + filepath.ToSlash(path)
+	key := released.KeyPrefix(r) + filepath.ToSlash(path)
 	value, err := env.ReadStore(t.Context(), s.environment, key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	expect.TreeKept(t, name+" as it is stored", lasting(input.Object), decode(t, r, key, value).Object)
-	write(t, filepath.Join(folderOf(release, r), path+".json"), indented(t, value))
+	expect.TreeKept(t, name+" as it is stored", lasting(input.Object), released.DecodeObject(t, r, key, value).Object)
+	write(t, filepath.Join(released.FolderOf(release, r), path+".json"), indented(t, value))
 }
 
 // haveAllFields fails the test if the inputs of a resource leave a field out.
-func (s server) haveAllFields(t *testing.T, r resource, inputs []*unstructured.Unstructured) {
+func (s server) haveAllFields(t *testing.T, r released.Resource, inputs []*unstructured.Unstructured) {
 	t.Helper()
 	var values []any
 	for _, input := range inputs {
@@ -117,7 +118,7 @@ func (s server) haveAllFields(t *testing.T, r resource, inputs []*unstructured.U
 	for _, version := range s.definition(r).Spec.Versions {
 		if version.Name == r.Version {
 			for _, path := range unset("", version.Schema.OpenAPIV3Schema, values) {
-				t.Errorf("no input of %s sets %s: add it to testdata/inputs/%s.yaml", r, path, strings.ToLower(r.kind))
+				t.Errorf("no input of %s sets %s: add it to testdata/inputs/%s.yaml", r, path, strings.ToLower(r.Kind))
 			}
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/capstan-io/capstan/internal/testing/env"
 	"github.com/capstan-io/capstan/internal/testing/expect"
+	"github.com/capstan-io/capstan/test/upgrade/released"
 )
 
 // TestStoredObjectsOfReleases puts what releases have stored into the etcd of an API
@@ -23,12 +24,12 @@ func TestStoredObjectsOfReleases(t *testing.T) {
 	if *store != "" {
 		storeObjects(t, *store)
 	}
-	for _, release := range releases(t) {
+	for _, release := range released.Versions(t) {
 		t.Run(release, func(t *testing.T) {
 			environment, config := servers.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../config/crd"} })
 			s := newServer(t, environment, config)
-			for _, r := range servedBy(t, release) {
-				objects := objectsOf(t, release, r)
+			for _, r := range released.ServedBy(t, release) {
+				objects := released.ObjectsOf(t, release, r)
 				if len(objects) == 0 {
 					t.Errorf("%s served %s, of which testdata has no object: run 'make store-release-objects'", release, r)
 				}
@@ -37,7 +38,7 @@ func TestStoredObjectsOfReleases(t *testing.T) {
 					continue
 				}
 				for _, object := range objects {
-					t.Run(strings.TrimPrefix(object.key, etcdPrefix), func(t *testing.T) { s.carriesOver(t, object) })
+					t.Run(strings.TrimPrefix(object.Key, released.EtcdPrefix), func(t *testing.T) { s.carriesOver(t, object) })
 				}
 			}
 		})
@@ -45,10 +46,10 @@ func TestStoredObjectsOfReleases(t *testing.T) {
 }
 
 // carriesOver uses a stored object in all versions in which it is served now.
-func (s server) carriesOver(t *testing.T, object storedObject) {
+func (s server) carriesOver(t *testing.T, object released.StoredObject) {
 	s.acceptsAsNew(t, object)
-	for _, r := range servedIn(s.definition(object.resource)) {
-		if err := env.WriteStore(t.Context(), s.environment, object.key, object.value); err != nil {
+	for _, r := range released.ServedIn(s.definition(object.Resource)) {
+		if err := env.WriteStore(t.Context(), s.environment, object.Key, object.Value); err != nil {
 			t.Fatal(err)
 		}
 		s.serve(t, r, object)
@@ -61,7 +62,7 @@ func (s server) carriesOver(t *testing.T, object storedObject) {
 
 // acceptsAsNew creates the object as a user who applies a manifest of the release does.
 // Here all is validated; an update may keep what is invalid and was there before.
-func (s server) acceptsAsNew(t *testing.T, object storedObject) {
+func (s server) acceptsAsNew(t *testing.T, object released.StoredObject) {
 	t.Helper()
 	s.needsNamespace(t, object.GetNamespace())
 	manifest := object.DeepCopy()
@@ -69,10 +70,10 @@ func (s server) acceptsAsNew(t *testing.T, object storedObject) {
 		unstructured.RemoveNestedField(manifest.Object, "metadata", field)
 	}
 	want := lasting(manifest.Object)
-	if s.hasStatus(object.resource) {
+	if s.hasStatus(object.Resource) {
 		delete(want, "status")
 	}
-	got, err := s.client(object.resource, object.GetNamespace()).Create(t.Context(), manifest,
+	got, err := s.client(object.Resource, object.GetNamespace()).Create(t.Context(), manifest,
 		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict})
 	if err != nil {
 		t.Errorf("its manifest is refused now: %v", err)
@@ -82,7 +83,7 @@ func (s server) acceptsAsNew(t *testing.T, object storedObject) {
 }
 
 // serve reads the object in a version, alone and in a list.
-func (s server) serve(t *testing.T, r resource, object storedObject) {
+func (s server) serve(t *testing.T, r released.Resource, object released.StoredObject) {
 	t.Helper()
 	expect.TreeKept(t, "GET in "+r.Version, lasting(object.Object), s.get(t, r, object).Object)
 	list, err := s.client(r, object.GetNamespace()).List(t.Context(), metav1.ListOptions{})
@@ -96,7 +97,7 @@ func (s server) serve(t *testing.T, r resource, object storedObject) {
 	expect.TreeKept(t, "LIST in "+r.Version, lasting(object.Object), list.Items[i].Object)
 }
 
-func (s server) get(t *testing.T, r resource, object storedObject) *unstructured.Unstructured {
+func (s server) get(t *testing.T, r released.Resource, object released.StoredObject) *unstructured.Unstructured {
 	t.Helper()
 	got, err := s.client(r, object.GetNamespace()).Get(t.Context(), object.GetName(), metav1.GetOptions{})
 	if err != nil {
@@ -106,7 +107,7 @@ func (s server) get(t *testing.T, r resource, object storedObject) *unstructured
 }
 
 // update writes the object by our type of it, with one more label.
-func (s server) update(t *testing.T, r resource, object storedObject) {
+func (s server) update(t *testing.T, r released.Resource, object released.StoredObject) {
 	t.Helper()
 	const label = "test.capstan.io/updated"
 	typed := s.typed(t, s.get(t, r, object))
@@ -128,7 +129,7 @@ func (s server) update(t *testing.T, r resource, object storedObject) {
 
 // updateStatus removes the status and writes it by our type again: what an update does
 // not change is not validated.
-func (s server) updateStatus(t *testing.T, r resource, object storedObject) {
+func (s server) updateStatus(t *testing.T, r released.Resource, object released.StoredObject) {
 	t.Helper()
 	without := s.get(t, r, object)
 	typed := s.typed(t, without)

@@ -7,48 +7,49 @@ package olm
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/capstan-io/capstan/test/peers/olm/harness"
 )
 
 // refusedBesideUs expects OLM to refuse a package that owns what ours owns, in the
 // namespace of ours and in one of its own.
-func refusedBesideUs(t *testing.T, hub cluster) {
+func refusedBesideUs(t *testing.T, hub harness.Cluster) {
 	t.Helper()
-	hub.apply(t, subscription(operatorNamespace, foreignPackage))
-	hub.waitCondition(t, "ResolutionFailed", "True ConstraintsNotSatisfiable", "-n", operatorNamespace, "subscription", foreignPackage)
-	theLab.say("%s: in the same namespace, OLM resolves no %s: %s", hub.name, foreignPackage,
-		hub.condition(t, "ResolutionFailed", "-n", operatorNamespace, "subscription", foreignPackage))
-	hub.kubectl(t, "-n", operatorNamespace, "delete", "subscription", foreignPackage)
+	hub.Apply(t, harness.Subscription(harness.OperatorNamespace, harness.ForeignPackage))
+	hub.WaitCondition(t, "ResolutionFailed", "True ConstraintsNotSatisfiable", "-n", harness.OperatorNamespace, "subscription", harness.ForeignPackage)
+	hub.Say("in the same namespace, OLM resolves no %s: %s", harness.ForeignPackage,
+		hub.ConditionText(t, "ResolutionFailed", "-n", harness.OperatorNamespace, "subscription", harness.ForeignPackage))
+	hub.Kubectl(t, "-n", harness.OperatorNamespace, "delete", "subscription", harness.ForeignPackage)
 
 	const other = "ocm"
-	hub.kubectl(t, "create", "namespace", other)
-	hub.apply(t, operatorGroup(other))
-	hub.apply(t, subscription(other, foreignPackage))
-	object := []string{"-n", other, "clusterserviceversion", csvName(foreignPackage, first)}
-	hub.waitFor(t, "{.status.phase} {.status.reason}", "Failed InterOperatorGroupOwnerConflict", object...)
-	theLab.say("%s: in another namespace, %s fails: %s", hub.name, csvName(foreignPackage, first), hub.get(t, "{.status.message}", object...))
-	if got := hub.get(t, "{.status.phase}", csv(hubPackage, next)...); got != "Succeeded" {
+	hub.Kubectl(t, "create", "namespace", other)
+	hub.Apply(t, harness.OperatorGroup(other))
+	hub.Apply(t, harness.Subscription(other, harness.ForeignPackage))
+	object := []string{"-n", other, "clusterserviceversion", csvName(harness.ForeignPackage, harness.First)}
+	hub.WaitFor(t, "{.status.phase} {.status.reason}", "Failed InterOperatorGroupOwnerConflict", object...)
+	hub.Say("in another namespace, %s fails: %s", csvName(harness.ForeignPackage, harness.First), hub.Get(t, "{.status.message}", object...))
+	if got := hub.Get(t, "{.status.phase}", csv(harness.HubPackage, harness.Next)...); got != "Succeeded" {
 		t.Errorf("beside the refused one, ours is %q, want Succeeded", got)
 	}
-	hub.kubectl(t, "-n", other, "delete", "subscription,clusterserviceversion", "--all")
-	hub.kubectl(t, "delete", "namespace", other)
+	hub.Kubectl(t, "-n", other, "delete", "subscription,clusterserviceversion", "--all")
+	hub.Kubectl(t, "delete", "namespace", other)
 }
 
 // leave removes everything in the order that the guide says, and looks at what is left.
-func leave(t *testing.T, hub, spoke cluster) {
+func leave(t *testing.T, hub, spoke harness.Cluster) {
 	t.Helper()
-	hub.kubectl(t, "delete", managedCluster[0], managedCluster[1], "--timeout=600s")
-	spoke.waitGone(t, "-n", "default", "deployments,configmaps,pods", "-l", "app=hello")
-	spoke.waitGone(t, "-n", "default", "configmap", "hello")
-	theLab.say("%s: what was delivered to %s is gone", spoke.name, member)
-	spoke.kubectl(t, "delete", klusterlet[0], klusterlet[1], "--timeout=600s")
-	unsubscribe(t, spoke, memberPackage)
-	hub.kubectl(t, "delete", clusterManager[0], clusterManager[1], "--timeout=600s")
-	unsubscribe(t, hub, hubPackage)
+	hub.Kubectl(t, "delete", managedCluster[0], managedCluster[1], "--timeout=600s")
+	spoke.WaitGone(t, "-n", "default", "deployments,configmaps,pods", "-l", "app=hello")
+	spoke.WaitGone(t, "-n", "default", "configmap", "hello")
+	spoke.Say("what was delivered to %s is gone", member)
+	spoke.Kubectl(t, "delete", klusterlet[0], klusterlet[1], "--timeout=600s")
+	unsubscribe(t, spoke, harness.MemberPackage)
+	hub.Kubectl(t, "delete", clusterManager[0], clusterManager[1], "--timeout=600s")
+	unsubscribe(t, hub, harness.HubPackage)
 	left(t, spoke, map[string][]string{
 		"customresourcedefinitions": {
 			"appliedmanifestworks.work.open-cluster-management.io", "clusterclaims.cluster.open-cluster-management.io",
@@ -84,54 +85,41 @@ func rolesOfOLM(definition string) []string {
 }
 
 // unsubscribe removes an operator from OLM.
-func unsubscribe(t *testing.T, c cluster, packageName string) {
+func unsubscribe(t *testing.T, c harness.Cluster, packageName string) {
 	t.Helper()
-	c.kubectl(t, "-n", operatorNamespace, "delete", "subscription", packageName)
-	c.kubectl(t, "-n", operatorNamespace, "delete", "clusterserviceversion", "-l", "operators.coreos.com/"+packageName+"."+operatorNamespace)
-	c.waitGone(t, "-n", operatorNamespace, "deployments,pods,serviceaccounts", "--field-selector=metadata.name!=default")
-	theLab.say("%s: %s is uninstalled", c.name, packageName)
+	c.Kubectl(t, "-n", harness.OperatorNamespace, "delete", "subscription", packageName)
+	c.Kubectl(t, "-n", harness.OperatorNamespace, "delete", "clusterserviceversion", "-l", "operators.coreos.com/"+packageName+"."+harness.OperatorNamespace)
+	c.WaitGone(t, "-n", harness.OperatorNamespace, "deployments,pods,serviceaccounts", "--field-selector=metadata.name!=default")
+	c.Say("%s is uninstalled", packageName)
 }
 
 // left expects exactly the given objects, besides the namespace of the operators
 // with its OperatorGroup, which the user made. OLM deletes no definition that an
 // operator owns, and no operator may delete its fence.
-func left(t *testing.T, c cluster, want map[string][]string) {
+func left(t *testing.T, c harness.Cluster, want map[string][]string) {
 	t.Helper()
-	want["namespaces"], want["operatorgroups"] = []string{operatorNamespace}, []string{operatorNamespace}
+	want["namespaces"], want["operatorgroups"] = []string{harness.OperatorNamespace}, []string{harness.OperatorNamespace}
 	kinds := []string{
 		"customresourcedefinitions", "namespaces", "clusterroles", "clusterrolebindings", "validatingwebhookconfigurations",
 		"mutatingwebhookconfigurations", "validatingadmissionpolicies", "validatingadmissionpolicybindings", "operators",
 		"subscriptions", "installplans", "clusterserviceversions", "operatorconditions", "operatorgroups",
 		"serviceaccounts", "roles", "rolebindings", "secrets", "leases",
 	}
-	eventually(t, func() error {
+	harness.Eventually(t, func() error {
 		got := map[string][]string{}
 		for _, kind := range kinds {
-			if names := c.ours(t, "-n", operatorNamespace, kind); len(names) > 0 {
+			if names := c.OurNames(t, "-n", harness.OperatorNamespace, kind); len(names) > 0 {
 				got[kind] = names
 			}
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			return fmt.Errorf("what is left on %s is not as expected (-want +got):\n%s", c.name, diff)
+			return fmt.Errorf("what is left on %s is not as expected (-want +got):\n%s", c.Name, diff)
 		}
 		return nil
 	})
 	for _, kind := range kinds {
 		if len(want[kind]) > 0 {
-			theLab.say("%s: left are %s: %s", c.name, kind, strings.Join(want[kind], ", "))
+			c.Say("left are %s: %s", kind, strings.Join(want[kind], ", "))
 		}
 	}
-}
-
-// suffix is what OLM adds to names that it generates.
-var suffix = regexp.MustCompile(`-[0-9A-Za-z]{30,}$`)
-
-// ours returns the sorted names of objects of Capstan, or of OLM for it.
-func (c cluster) ours(t *testing.T, objects ...string) []string {
-	t.Helper()
-	var found []string
-	for _, name := range c.names(t, []string{"open-cluster-management", "capstan", "klusterlet", "cluster-manager", "karmada.io"}, objects...) {
-		found = append(found, suffix.ReplaceAllString(name, ""))
-	}
-	return found
 }

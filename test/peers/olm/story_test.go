@@ -3,16 +3,18 @@
 
 //go:build e2e
 
+// Package olm installs, upgrades and removes both operators with OLM itself, on
+// clusters of the lab.
 package olm
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/capstan-io/capstan/test/peers/olm/harness"
 )
 
 const (
@@ -33,22 +35,23 @@ var (
 // TestOLM is the life of both operators with OLM, from the catalog to what is
 // left after the removal.
 func TestOLM(t *testing.T) {
-	hub, spoke := cluster{hubName}, cluster{memberName}
-	diagnose(t, hub, spoke)
-	s := newShelf(t)
-	p := newPlatform(t, s)
-	p.install(t, hub, spoke)
-	theLab.say("OLM %s runs on both", p.version)
+	lab := harness.NewLab(t)
+	hub, spoke := lab.Hub(), lab.Member()
+	harness.DiagnoseFailure(t, hub, spoke)
+	shelf := harness.NewBundleShelf(t, lab)
+	platform := harness.NewPlatform(t, shelf)
+	platform.Install(t, hub, spoke)
+	lab.Say("OLM %s runs on both", platform.Version)
 
-	catalogs := s.images(s.catalog(first), s.catalog(first, next))
-	for c, packageName := range map[cluster]string{hub: hubPackage, spoke: memberPackage} {
-		c.apply(t, catalogSource(catalogs[0]))
-		c.apply(t, suggestedNamespace(t, packageName))
-		c.apply(t, operatorGroup(operatorNamespace))
-		c.apply(t, subscription(operatorNamespace, packageName))
+	catalogs := shelf.LoadImages(shelf.MakeCatalog(harness.First), shelf.MakeCatalog(harness.First, harness.Next))
+	for c, packageName := range map[harness.Cluster]string{hub: harness.HubPackage, spoke: harness.MemberPackage} {
+		c.Apply(t, harness.CatalogSource(catalogs[0]))
+		c.Apply(t, shelf.SuggestedNamespace(packageName))
+		c.Apply(t, harness.OperatorGroup(harness.OperatorNamespace))
+		c.Apply(t, harness.Subscription(harness.OperatorNamespace, packageName))
 	}
-	installed(t, hub, hubPackage, first)
-	installed(t, spoke, memberPackage, first)
+	installed(t, hub, harness.HubPackage, harness.First)
+	installed(t, spoke, harness.MemberPackage, harness.First)
 
 	join(t, hub, spoke)
 	deliver(t, hub)
@@ -58,107 +61,83 @@ func TestOLM(t *testing.T) {
 	if !testing.Short() {
 		release = busy(t, spoke)
 	}
-	for _, c := range []cluster{hub, spoke} {
-		c.apply(t, catalogSource(catalogs[1]))
+	for _, c := range []harness.Cluster{hub, spoke} {
+		c.Apply(t, harness.CatalogSource(catalogs[1]))
 	}
-	theLab.say("the catalog has version %s", next)
-	installed(t, hub, hubPackage, next)
+	lab.Say("the catalog has version %s", harness.Next)
+	installed(t, hub, harness.HubPackage, harness.Next)
 	if !testing.Short() {
 		heldBack(t, spoke)
 	}
 	release()
-	installed(t, spoke, memberPackage, next)
+	installed(t, spoke, harness.MemberPackage, harness.Next)
 	wantUpgraded(t, before, hub, spoke)
 
 	if !testing.Short() {
 		refusedBesideUs(t, hub)
 	}
 	leave(t, hub, spoke)
-	theLab.say("all is as expected")
+	lab.Say("all is as expected")
 }
 
 func csvName(packageName, version string) string { return packageName + ".v" + version }
 
 func csv(packageName, version string) []string {
-	return []string{"-n", operatorNamespace, "clusterserviceversion", csvName(packageName, version)}
-}
-
-// suggestedNamespace is that which OLM's web console makes: the one in the bundle.
-func suggestedNamespace(t *testing.T, packageName string) string {
-	t.Helper()
-	operator := map[string]string{hubPackage: "clustermanager", memberPackage: "klusterlet"}[packageName]
-	content, err := os.ReadFile(theLab.made(filepath.Join("bundles", first, operator, "manifests", packageName+".clusterserviceversion.yaml")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return annotations(t, content)["operatorframework.io/suggested-namespace-template"]
+	return []string{"-n", harness.OperatorNamespace, "clusterserviceversion", csvName(packageName, version)}
 }
 
 // installed waits until OLM has installed the version, and nothing else of the package.
-func installed(t *testing.T, c cluster, packageName, version string) {
+func installed(t *testing.T, c harness.Cluster, packageName, version string) {
 	t.Helper()
-	c.waitFor(t, "{.status.phase}", "Succeeded", csv(packageName, version)...)
-	eventually(t, func() error {
-		if got, want := c.names(t, []string{packageName}, "-n", operatorNamespace, "clusterserviceversions"), []string{csvName(packageName, version)}; !slices.Equal(got, want) {
-			return fmt.Errorf("on %s there are %q, want %q", c.name, got, want)
+	c.WaitFor(t, "{.status.phase}", "Succeeded", csv(packageName, version)...)
+	harness.Eventually(t, func() error {
+		if got, want := c.NamesWith(t, []string{packageName}, "-n", harness.OperatorNamespace, "clusterserviceversions"), []string{csvName(packageName, version)}; !slices.Equal(got, want) {
+			return fmt.Errorf("on %s there are %q, want %q", c.Name, got, want)
 		}
 		return nil
 	})
-	theLab.say("%s: %s is Succeeded", c.name, csvName(packageName, version))
-}
-
-// examples applies the examples of a package as OLM shows them.
-func examples(t *testing.T, c cluster, packageName, version string) {
-	t.Helper()
-	var objects []json.RawMessage
-	text := c.get(t, `{.metadata.annotations.alm-examples}`, csv(packageName, version)...)
-	if err := json.Unmarshal([]byte(text), &objects); err != nil || len(objects) == 0 {
-		t.Fatalf("the examples of %s are %q: %v", packageName, text, err)
-	}
-	for _, object := range objects {
-		c.apply(t, string(object))
-	}
+	c.Say("%s is Succeeded", csvName(packageName, version))
 }
 
 // join makes a hub and a member of the examples.
-func join(t *testing.T, hub, spoke cluster) {
+func join(t *testing.T, hub, spoke harness.Cluster) {
 	t.Helper()
-	examples(t, hub, hubPackage, first)
+	hub.ApplyExamples(t, csv(harness.HubPackage, harness.First)...)
 	healthy(t, hub)
-	theLab.say("%s: the example of the ClusterManager is a hub", hub.name)
+	hub.Say("the example of the ClusterManager is a hub")
 
 	credential := filepath.Join(t.TempDir(), "hub-kubeconfig")
-	makeTarget(t, "hub-kubeconfig", "HUB_CONTEXT="+hub.name, "HUB_KUBECONFIG="+credential)
-	spoke.kubectl(t, "create", "namespace", agentNamespace)
-	spoke.kubectl(t, "-n", agentNamespace, "create", "secret", "generic", "bootstrap-hub-kubeconfig", "--from-file=kubeconfig="+credential)
-	examples(t, spoke, memberPackage, first)
+	hub.Lab.RunMake(t, "hub-kubeconfig", "HUB_CONTEXT="+hub.Name, "HUB_KUBECONFIG="+credential)
+	spoke.Kubectl(t, "create", "namespace", agentNamespace)
+	spoke.Kubectl(t, "-n", agentNamespace, "create", "secret", "generic", "bootstrap-hub-kubeconfig", "--from-file=kubeconfig="+credential)
+	spoke.ApplyExamples(t, csv(harness.MemberPackage, harness.First)...)
 
 	request := ""
-	eventually(t, func() error {
-		request = hub.kubectl(t, "get", "csr", "-l", "open-cluster-management.io/cluster-name="+member, "-o", "name")
+	harness.Eventually(t, func() error {
+		request = hub.Kubectl(t, "get", "csr", "-l", "open-cluster-management.io/cluster-name="+member, "-o", "name")
 		if request == "" {
 			return fmt.Errorf("%s has not asked to join", member)
 		}
 		return nil
 	})
-	hub.kubectl(t, "certificate", "approve", request)
-	hub.kubectl(t, "patch", "managedcluster", member, "--type=merge", "-p", `{"spec":{"hubAcceptsClient":true}}`)
-	hub.waitCondition(t, "ManagedClusterJoined", "True", managedCluster...)
-	hub.waitCondition(t, "ManagedClusterConditionAvailable", "True", managedCluster...)
-	theLab.say("%s: the example of the Klusterlet has joined as %s", spoke.name, member)
+	hub.Kubectl(t, "certificate", "approve", request)
+	hub.Kubectl(t, "patch", "managedcluster", member, "--type=merge", "-p", `{"spec":{"hubAcceptsClient":true}}`)
+	hub.WaitCondition(t, "ManagedClusterJoined", "True", managedCluster...)
+	hub.WaitCondition(t, "ManagedClusterConditionAvailable", "True", managedCluster...)
+	spoke.Say("the example of the Klusterlet has joined as %s", member)
 }
 
-func healthy(t *testing.T, hub cluster) {
+func healthy(t *testing.T, hub harness.Cluster) {
 	t.Helper()
-	hub.waitCondition(t, "Applied", "True", clusterManager...)
-	hub.waitCondition(t, "Progressing", "False", clusterManager...)
-	hub.waitCondition(t, "HubRegistrationDegraded", "False", clusterManager...)
+	hub.WaitCondition(t, "Applied", "True", clusterManager...)
+	hub.WaitCondition(t, "Progressing", "False", clusterManager...)
+	hub.WaitCondition(t, "HubRegistrationDegraded", "False", clusterManager...)
 }
 
 // deliver sends a Deployment and a ConfigMap to the member.
-func deliver(t *testing.T, hub cluster) {
+func deliver(t *testing.T, hub harness.Cluster) {
 	t.Helper()
-	hub.apply(t, `apiVersion: work.open-cluster-management.io/v1
+	hub.Apply(t, `apiVersion: work.open-cluster-management.io/v1
 kind: ManifestWork
 metadata: {name: hello, namespace: `+member+`}
 spec:
@@ -177,61 +156,53 @@ spec:
           metadata: {labels: {app: hello}}
           spec: {containers: [{name: hello, image: "lab/hello:1"}]}
 `)
-	hub.waitCondition(t, "Applied", "True", manifestWork...)
-	hub.waitCondition(t, "Available", "True", manifestWork...)
-	theLab.say("%s: the ManifestWork is Applied and Available", hub.name)
-}
-
-func makeTarget(t *testing.T, args ...string) {
-	t.Helper()
-	all := append([]string{"KUBECONFIG=" + theLab.kubeconfig(), "make", "--no-print-directory", "KUBECTL=" + theLab.bin("kubectl")}, args...)
-	if _, err := output(t.Context(), theLab.root, "env", all...); err != nil {
-		t.Fatal(err)
-	}
+	hub.WaitCondition(t, "Applied", "True", manifestWork...)
+	hub.WaitCondition(t, "Available", "True", manifestWork...)
+	hub.Say("the ManifestWork is Applied and Available")
 }
 
 // busy lets the removal of another Klusterlet hang, and returns what ends that.
-func busy(t *testing.T, spoke cluster) (release func()) {
+func busy(t *testing.T, spoke harness.Cluster) (release func()) {
 	t.Helper()
 	const paused = "operator.open-cluster-management.io/paused"
 	spare := []string{"klusterlet", "spare"}
-	spoke.apply(t, `apiVersion: operator.open-cluster-management.io/v1
+	spoke.Apply(t, `apiVersion: operator.open-cluster-management.io/v1
 kind: Klusterlet
 metadata: {name: spare}
 spec: {clusterName: spare, namespace: open-cluster-management-spare, deployOption: {mode: Singleton}}
 `)
-	spoke.waitCondition(t, "Applied", "True", spare...)
-	spoke.kubectl(t, "annotate", "klusterlet", "spare", paused+"=true")
-	spoke.waitCondition(t, "Paused", "True", spare...)
-	spoke.kubectl(t, "delete", "klusterlet", "spare", "--wait=false")
-	condition := []string{"-n", operatorNamespace, "operatorcondition", csvName(memberPackage, first)}
-	eventually(t, func() error {
+	spoke.WaitCondition(t, "Applied", "True", spare...)
+	spoke.Kubectl(t, "annotate", "klusterlet", "spare", paused+"=true")
+	spoke.WaitCondition(t, "Paused", "True", spare...)
+	spoke.Kubectl(t, "delete", "klusterlet", "spare", "--wait=false")
+	condition := []string{"-n", harness.OperatorNamespace, "operatorcondition", csvName(harness.MemberPackage, harness.First)}
+	harness.Eventually(t, func() error {
 		if got := upgradeable(t, spoke, condition); !strings.HasPrefix(got, "False RemovingAgents") {
 			return fmt.Errorf("Upgradeable is %q, want False", got)
 		}
 		return nil
 	})
-	theLab.say("%s: Upgradeable is False while a Klusterlet is being removed", spoke.name)
+	spoke.Say("Upgradeable is False while a Klusterlet is being removed")
 	return func() {
 		t.Helper()
-		spoke.kubectl(t, "annotate", "klusterlet", "spare", paused+"-")
-		spoke.waitGone(t, append(spare, "--ignore-not-found")...)
-		theLab.say("%s: that Klusterlet is gone", spoke.name)
+		spoke.Kubectl(t, "annotate", "klusterlet", "spare", paused+"-")
+		spoke.WaitGone(t, append(spare, "--ignore-not-found")...)
+		spoke.Say("that Klusterlet is gone")
 	}
 }
 
-func upgradeable(t *testing.T, c cluster, condition []string) string {
+func upgradeable(t *testing.T, c harness.Cluster, condition []string) string {
 	t.Helper()
 	const item = `{.spec.conditions[?(@.type=="Upgradeable")]`
-	return c.get(t, item+".status} "+item+".reason}", condition...)
+	return c.Get(t, item+".status} "+item+".reason}", condition...)
 }
 
-// heldBack expects the next version to wait, and the first to run on.
-func heldBack(t *testing.T, spoke cluster) {
+// heldBack expects the harness.Next version to wait, and the harness.First to run on.
+func heldBack(t *testing.T, spoke harness.Cluster) {
 	t.Helper()
-	spoke.waitFor(t, "{.status.phase} {.status.reason}", "Pending OperatorConditionNotUpgradeable", csv(memberPackage, next)...)
-	if got := spoke.get(t, "{.spec.template.spec.containers[0].image}", "-n", operatorNamespace, "deployment", "klusterlet"); !strings.HasSuffix(got, first) {
-		t.Errorf("the operator runs %s, want that of %s until the removal has ended", got, first)
+	spoke.WaitFor(t, "{.status.phase} {.status.reason}", "Pending OperatorConditionNotUpgradeable", csv(harness.MemberPackage, harness.Next)...)
+	if got := spoke.Get(t, "{.spec.template.spec.containers[0].image}", "-n", harness.OperatorNamespace, "deployment", "klusterlet"); !strings.HasSuffix(got, harness.First) {
+		t.Errorf("the operator runs %s, want that of %s until the removal has ended", got, harness.First)
 	}
-	theLab.say("%s: %s waits: %s", spoke.name, csvName(memberPackage, next), spoke.get(t, "{.status.message}", csv(memberPackage, next)...))
+	spoke.Say("%s waits: %s", csvName(harness.MemberPackage, harness.Next), spoke.Get(t, "{.status.message}", csv(harness.MemberPackage, harness.Next)...))
 }

@@ -1,9 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build e2e
-
-package olm
+package harness
 
 import (
 	"bytes"
@@ -19,10 +17,10 @@ import (
 
 const (
 	olmModule = "github.com/operator-framework/operator-lifecycle-manager"
-	// olmNamespace is that of OLM's own manifests.
-	olmNamespace = "operator-lifecycle-manager"
-	// operatorNamespace is the one that the bundles suggest.
-	operatorNamespace = "open-cluster-management"
+	// platformNamespace is that of OLM's own manifests.
+	platformNamespace = "operator-lifecycle-manager"
+	// OperatorNamespace is the one that the bundles suggest.
+	OperatorNamespace = "open-cluster-management"
 	// olmImage is made by `make test-olm`.
 	olmImage = "quay.io/operator-framework/olm:lab"
 )
@@ -38,11 +36,12 @@ func olmManifests() []string {
 	}
 }
 
-// platform is OLM: its manifests, and the image of opm. What runs opm pulls an image
+// Platform is OLM: its manifests, and the image of opm. What runs opm pulls an image
 // that has a tag, whether it is there or not.
-type platform struct{ directory, version, opmImage string }
+type Platform struct{ directory, Version, opmImage string }
 
-func newPlatform(t *testing.T, s *shelf) platform {
+// NewPlatform returns the OLM of this module.
+func NewPlatform(t *testing.T, s *BundleShelf) Platform {
 	t.Helper()
 	out, err := output(t.Context(), "", "go", "list", "-m", "-f", "{{.Dir}} {{.Version}}", olmModule)
 	if err != nil {
@@ -52,30 +51,30 @@ func newPlatform(t *testing.T, s *shelf) platform {
 	if len(fields) != 2 {
 		t.Fatalf("the module %s is not downloaded: %q", olmModule, out)
 	}
-	return platform{
-		directory: filepath.Join(fields[0], "deploy", "chart"), version: fields[1],
+	return Platform{
+		directory: filepath.Join(fields[0], "deploy", "chart"), Version: fields[1],
 		opmImage: s.opm,
 	}
 }
 
-// install installs OLM as its chart does.
-func (p platform) install(t *testing.T, clusters ...cluster) {
+// Install installs OLM as its chart does.
+func (p Platform) Install(t *testing.T, clusters ...Cluster) {
 	t.Helper()
 	manifests := p.render(t)
 	for _, c := range clusters {
-		c.kubectl(t, "apply", "--server-side", "-f", filepath.Join(p.directory, "crds"))
-		c.kubectl(t, "wait", "--for=condition=Established", "crd", "--all", "--timeout=600s")
-		c.apply(t, manifests)
+		c.Kubectl(t, "apply", "--server-side", "-f", filepath.Join(p.directory, "crds"))
+		c.Kubectl(t, "wait", "--for=condition=Established", "crd", "--all", "--timeout=600s")
+		c.Apply(t, manifests)
 	}
 	for _, c := range clusters {
 		for _, deployment := range []string{"olm-operator", "catalog-operator"} {
-			c.kubectl(t, "-n", olmNamespace, "rollout", "status", "deployment/"+deployment, "--timeout=600s")
+			c.Kubectl(t, "-n", platformNamespace, "rollout", "status", "deployment/"+deployment, "--timeout=600s")
 		}
 	}
 }
 
 // render fills in the templates of the chart, which need little of what Helm can.
-func (p platform) render(t *testing.T) string {
+func (p Platform) render(t *testing.T) string {
 	t.Helper()
 	values := p.values(t)
 	functions := template.FuncMap{
@@ -107,7 +106,7 @@ func indent(n int, text string) string {
 }
 
 // values are those of the chart, with the images of the lab, which nobody can pull.
-func (p platform) values(t *testing.T) map[string]any {
+func (p Platform) values(t *testing.T) map[string]any {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(p.directory, "values.yaml"))
 	if err != nil {
@@ -124,8 +123,8 @@ func (p platform) values(t *testing.T) map[string]any {
 	return values
 }
 
-// catalogSource is a catalog in an image, which OLM serves with opm.
-func catalogSource(image string) string {
+// CatalogSource is a catalog in an image, which OLM serves with opm.
+func CatalogSource(image string) string {
 	return fmt.Sprintf(`apiVersion: operators.coreos.com/v1alpha1
 kind: CatalogSource
 metadata:
@@ -141,11 +140,11 @@ spec:
     extractContent:
       catalogDir: /configs
       cacheDir: /cache
-`, olmNamespace, image)
+`, platformNamespace, image)
 }
 
-// operatorGroup says for which namespaces the operators of a namespace work: all.
-func operatorGroup(namespace string) string {
+// OperatorGroup says for which namespaces the operators of a namespace work: all.
+func OperatorGroup(namespace string) string {
 	return fmt.Sprintf(`apiVersion: operators.coreos.com/v1
 kind: OperatorGroup
 metadata:
@@ -154,8 +153,8 @@ metadata:
 `, namespace)
 }
 
-// subscription is what a user makes for a package.
-func subscription(namespace, packageName string) string {
+// Subscription is what a user makes for a package.
+func Subscription(namespace, packageName string) string {
 	return fmt.Sprintf(`apiVersion: operators.coreos.com/v1alpha1
 kind: Subscription
 metadata:
@@ -166,5 +165,5 @@ spec:
   channel: stable
   source: capstan
   sourceNamespace: %[3]s
-`, namespace, packageName, olmNamespace)
+`, namespace, packageName, platformNamespace)
 }

@@ -1,78 +1,80 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package docs
+// Package transcript reads what tests type, from walk-throughs and sessions, so that it can be compared with what
+// guides tell a user to type.
+package transcript
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"testing"
 
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// typedCommand is a command that a test types, with what the test expects it to print.
-type typedCommand struct {
+// TypedCommand is a command that a test types, with what the test expects it to print.
+type TypedCommand struct {
 	words []string
-	// prints are expressions that a line of the output has to match.
-	prints []*regexp.Regexp
-	// lines are lines of the output, with single spaces.
-	lines []string
+	// Prints are expressions that a line of the output has to match.
+	Prints []*regexp.Regexp
+	// Lines are lines of the output, with single spaces.
+	Lines []string
 }
 
-// script is a walk-through or a session: what a test types.
-type script struct {
-	// guides are the names of the guides that it says it plays.
-	guides   []string
-	commands []*typedCommand
+// Script is a walk-through or a session: what a test types.
+type Script struct {
+	// Guides are the sorted names of the guides that it says it plays.
+	Guides   []string
+	Commands []*TypedCommand
+	// Files are the texts of the files that its commands read.
+	Files []string
+	// Lines are all lines that it prints, with single spaces. Those of a walk-through are not known.
+	Lines []string
 	// background are the commands that run beside others, by the names that they have.
-	background map[string]*typedCommand
+	background map[string]*TypedCommand
 	// named are commands that are in variables of the environment.
 	named map[string]string
-	// files are the texts of the files that its commands read.
-	files []string
-	lines []string
 }
 
-// readScript reads a walk-through (.txtar) or a session of capstan (.session).
-func readScript(t *testing.T, path string) script {
-	t.Helper()
-	text := readText(t, path)
-	if strings.HasSuffix(path, ".session") {
-		return readSession(t, text, filepath.Dir(path))
-	}
-	archive := txtar.Parse([]byte(text))
-	s := script{guides: namedGuides(string(archive.Comment)), background: map[string]*typedCommand{}, named: map[string]string{}}
-	for _, file := range archive.Files {
-		s.files = append(s.files, string(file.Data))
-	}
-	for line := range strings.Lines(string(archive.Comment)) {
-		s.addStep(t, strings.TrimSpace(line))
-	}
-	return s
-}
-
-func readText(t *testing.T, path string) string {
-	t.Helper()
+// ReadScript reads a walk-through (.txtar) or a session of capstan (.session).
+func ReadScript(path string) (Script, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		t.Fatal(err)
+		return Script{}, fmt.Errorf("reading what a test types: %w", err)
 	}
-	return string(text)
+	if strings.HasSuffix(path, ".session") {
+		return readSession(string(text), filepath.Dir(path))
+	}
+	archive := txtar.Parse(text)
+	s := Script{Guides: namedGuides(string(archive.Comment)), background: map[string]*TypedCommand{}, named: map[string]string{}}
+	for _, file := range archive.Files {
+		s.Files = append(s.Files, string(file.Data))
+	}
+	for line := range strings.Lines(string(archive.Comment)) {
+		if err := s.addStep(strings.TrimSpace(line)); err != nil {
+			return Script{}, fmt.Errorf("reading %s: %w", path, err)
+		}
+	}
+	return s, nil
 }
 
 // namedGuides returns the guides that the first comment of a walk-through names.
 func namedGuides(comment string) []string {
 	head, _, _ := strings.Cut(comment, "\n\n")
-	return document{text: head}.found(regexp.MustCompile(`docs/guides/([a-z-]+\.md)`))
+	var names []string
+	for _, match := range regexp.MustCompile(`docs/guides/([a-z-]+\.md)`).FindAllStringSubmatch(head, -1) {
+		names = append(names, match[1])
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // addStep adds a line of a walk-through: a command, or what the one before has to print.
-func (s *script) addStep(t *testing.T, line string) {
-	t.Helper()
+func (s *Script) addStep(line string) error {
 	line = regexp.MustCompile(`^\[[^]]+\] `).ReplaceAllString(line, "")
 	line, negated := strings.CutPrefix(line, "! ")
 	words := wordShape().FindAllStringIndex(line, -1)
@@ -87,17 +89,18 @@ func (s *script) addStep(t *testing.T, line string) {
 		s.addCommand(line[words[1][0]:])
 	case strings.HasPrefix(line, "until "):
 		s.addCommand(line[words[commandAt][0]:])
-		s.expect(t, splitWords(line)[1])
+		return s.expectLine(splitWords(line)[1])
 	case strings.HasPrefix(line, "wait "):
-		s.commands = append(s.commands, s.background[splitWords(line)[1]])
+		s.Commands = append(s.Commands, s.background[splitWords(line)[1]])
 	case !negated && (strings.HasPrefix(line, "stdout ") || strings.HasPrefix(line, "stderr ")):
-		s.expect(t, splitWords(line)[1])
+		return s.expectLine(splitWords(line)[1])
 	}
+	return nil
 }
 
 // addCommand adds a command, as a user would type it.
-func (s *script) addCommand(command string) {
-	added := &typedCommand{}
+func (s *Script) addCommand(command string) {
+	added := &TypedCommand{}
 	if name := regexp.MustCompile(` &(\w+)&$`).FindStringSubmatch(command); name != nil {
 		s.background[name[1]] = added
 		command = strings.TrimSuffix(command, name[0])
@@ -108,49 +111,53 @@ func (s *script) addCommand(command string) {
 	for name, value := range s.named {
 		command = strings.ReplaceAll(command, name, value)
 	}
-	added.words = normalWords(command)
-	s.commands = append(s.commands, added)
+	added.words = NormalWords(command)
+	s.Commands = append(s.Commands, added)
 }
 
-// expect adds an expression to what the last command has to print.
-func (s *script) expect(t *testing.T, expression string) {
-	t.Helper()
+// expectLine adds an expression to what the last command has to print.
+func (s *Script) expectLine(expression string) error {
 	compiled, err := regexp.Compile("(?m)" + expression)
 	if err != nil {
-		t.Fatalf("%q: %v", expression, err)
+		return fmt.Errorf("what a command is to print: %w", err)
 	}
-	if last := s.commands[len(s.commands)-1]; last != nil {
-		last.prints = append(last.prints, compiled)
+	if last := s.Commands[len(s.Commands)-1]; last != nil {
+		last.Prints = append(last.Prints, compiled)
 	}
+	return nil
 }
 
 // readSession reads what capstan is asked and answers in a session, whose commands
 // read files of its folder.
-func readSession(t *testing.T, text, folder string) script {
-	t.Helper()
-	s := script{}
+func readSession(text, folder string) (Script, error) {
+	s := Script{}
 	files, err := filepath.Glob(folder + "/*.yaml")
 	if err != nil {
-		t.Fatal(err)
+		return Script{}, fmt.Errorf("looking for the files of a session: %w", err)
 	}
 	for _, file := range files {
-		s.files = append(s.files, readText(t, file))
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return Script{}, fmt.Errorf("reading a file of a session: %w", err)
+		}
+		s.Files = append(s.Files, string(content))
 	}
 	for line := range strings.Lines(text) {
 		if command, ok := strings.CutPrefix(line, "$ "); ok {
 			s.addCommand(strings.TrimSpace(command))
 			continue
 		}
-		s.lines = append(s.lines, singleSpaced(line))
-		if len(s.commands) > 0 {
-			last := s.commands[len(s.commands)-1]
-			last.lines = append(last.lines, singleSpaced(line))
+		s.Lines = append(s.Lines, SingleSpaced(line))
+		if len(s.Commands) > 0 {
+			last := s.Commands[len(s.Commands)-1]
+			last.Lines = append(last.Lines, SingleSpaced(line))
 		}
 	}
-	return s
+	return s, nil
 }
 
-func singleSpaced(line string) string { return strings.Join(strings.Fields(line), " ") }
+// SingleSpaced returns a line with single spaces between its words, and none around them.
+func SingleSpaced(line string) string { return strings.Join(strings.Fields(line), " ") }
 
 // wordShape matches a word of a command, which may have parts in quotes.
 func wordShape() *regexp.Regexp { return regexp.MustCompile(`(?:'[^']*'|"[^"]*"|[^\s'"])+`) }
@@ -169,10 +176,10 @@ func splitWords(command string) []string {
 	return words
 }
 
-// normalWords returns the words of a command without what only tests type: their image
+// NormalWords returns the words of a command without what only tests type: their image
 // and kubeconfig, how long they wait, and where their files are. What `capstan token
 // create --print-register-command` has printed is written out.
-func normalWords(command string) []string {
+func NormalWords(command string) []string {
 	for _, change := range []struct{ old, new string }{
 		{`^exec `, ``},
 		{` 2>&1.*`, ``},
@@ -199,9 +206,9 @@ func normalWords(command string) []string {
 	return words
 }
 
-// matches reports whether a command of a guide is one that a test types: the same words,
+// MatchesGuide reports whether a command of a guide is one that a test types: the same words,
 // flags in any order, where a name in angle brackets stands for anything but a flag.
-func (c *typedCommand) matches(guide []string) bool {
+func (c *TypedCommand) MatchesGuide(guide []string) bool {
 	left := slices.Clone(c.words)
 	var open []string
 	for _, word := range guide {
