@@ -5,6 +5,7 @@ package callout
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -104,6 +106,26 @@ func TestWhatIsWrongWithAServer(t *testing.T) {
 				t.Errorf("it has no answer: %v", err)
 			}
 		})
+	}
+}
+
+// TestHandshakesOfServersAreBounded has a server show so many certificates that a caller decodes megabytes of them.
+func TestHandshakesOfServersAreBounded(t *testing.T) {
+	ordinary, target := serve(t, echo)
+	own := ordinary.TLS.Certificates[0]
+	for count, why := range map[int]string{8: "", 200: "before TLS is agreed on"} {
+		server := httptest.NewUnstartedServer(http.HandlerFunc(echo))
+		server.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: slices.Repeat(own.Certificate, count), PrivateKey: own.PrivateKey}}}
+		server.StartTLS()
+		t.Cleanup(server.Close)
+		target.URL = server.URL
+		calls, _ := caller(t, nil)
+		switch _, err := calls.Lines([]Target{target})[0].PostDocument([]byte("question")); {
+		case why != "":
+			checkProblem(t, err, why, "")
+		case err != nil:
+			t.Errorf("with %d certificates it has no answer: %v", count, err)
+		}
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/capstan-io/capstan/internal/cluster/dial"
 	"github.com/capstan-io/capstan/internal/server/certs"
+	"github.com/capstan-io/capstan/internal/untrusted/handshake"
 )
 
 const (
@@ -80,7 +81,8 @@ func (t Target) newTransport(o CallerOptions) (*http.Transport, error) {
 		}
 		trusted.RootCAs = pool
 	}
-	dialer := &net.Dialer{Timeout: dialTimeout}
+	dialer, turns := &net.Dialer{Timeout: dialTimeout}, handshake.NewDecodeTurns()
+	connect := turns.BoundDial(dialer.DialContext)
 	proxy := http.ProxyFromEnvironment
 	if o.Guard != nil {
 		dialer.Control = o.Guard.ControlDial
@@ -88,7 +90,7 @@ func (t Target) newTransport(o CallerOptions) (*http.Transport, error) {
 	}
 	transport := &http.Transport{
 		Proxy:       proxy,
-		DialContext: dialer.DialContext, TLSClientConfig: trusted, TLSHandshakeTimeout: dialTimeout,
+		DialContext: connect, TLSClientConfig: trusted, TLSHandshakeTimeout: dialTimeout,
 		MaxIdleConns: callsMax, MaxIdleConnsPerHost: callsMax, MaxConnsPerHost: callsMax, IdleConnTimeout: idleTimeout,
 		MaxResponseHeaderBytes: headersMax, DisableCompression: true,
 	}
@@ -102,7 +104,7 @@ func (t Target) newTransport(o CallerOptions) (*http.Transport, error) {
 			if err != nil {
 				return nil, &resolveError{err}
 			}
-			return dialer.DialContext(ctx, network, address)
+			return connect(ctx, network, address)
 		}
 	}
 	return transport, nil

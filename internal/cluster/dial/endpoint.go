@@ -113,7 +113,7 @@ func (e Endpoint) useProxy(transport *http.Transport, turns *handshake.DecodeTur
 }
 
 // dialSecurely returns dial with TLS on each connection, over which TLS with another server can be agreed on.
-func dialSecurely(dial dialFunc, trust handshake.ServerTrust, turns *handshake.DecodeTurns) dialFunc {
+func dialSecurely(dial handshake.DialFunc, trust handshake.ServerTrust, turns *handshake.DecodeTurns) handshake.DialFunc {
 	config := trust.ClientConfig()
 	config.ServerName = trust.Host
 	return func(ctx context.Context, network, address string) (net.Conn, error) {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"mime"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -17,6 +18,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+
+	"github.com/capstan-io/capstan/internal/untrusted/handshake"
 )
 
 // What is taken of an answer. Clients hold answers whole, and what they decode of
@@ -314,8 +317,14 @@ func newLimitError(request *http.Request, format string, limit any) *LimitError 
 // LimitAnswers has clients take no more of an answer than a Transport does, and follow
 // no redirect: what is beyond that is a LimitError. It is for servers that others chose
 // than whoever runs this process, such as those who may write a Secret with a kubeconfig.
-// It says nothing about addresses.
+// What they send until TLS is agreed on is bounded as well. It says nothing about addresses.
 func LimitAnswers(config *rest.Config) {
+	if rest.IsConfigTransportTLS(*config) {
+		if config.Dial == nil {
+			config.Dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}).DialContext
+		}
+		config.Dial = handshake.NewDecodeTurns().BoundDial(config.Dial)
+	}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return &limitedTransport{next: next, limits: newLimiter(next.RoundTrip, func(*LimitError) {})} // who asks is told
 	})

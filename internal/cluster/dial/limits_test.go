@@ -6,12 +6,16 @@ package dial
 import (
 	"bytes"
 	"compress/gzip"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -454,6 +458,32 @@ func TestLimitAnswers(t *testing.T) {
 	var limit *LimitError
 	if !errors.As(err, &limit) || taken > objectBytesMax {
 		t.Errorf("took %d bytes with error %v, want at most %d and an error that names the limit", taken, err, objectBytesMax)
+	}
+}
+
+// TestLimitAnswersBoundsHandshakes has a server show so many certificates that a client decodes megabytes of them.
+func TestLimitAnswersBoundsHandshakes(t *testing.T) {
+	answers := func(http.ResponseWriter, *http.Request) {}
+	ordinary, ca := showing(t, &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}, answers)
+	own := ordinary.TLS.Certificates[0]
+	for count, why := range map[int]string{8: "", 400: "before TLS is agreed on"} {
+		server := httptest.NewUnstartedServer(http.HandlerFunc(answers))
+		server.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: slices.Repeat(own.Certificate, count), PrivateKey: own.PrivateKey}}}
+		server.StartTLS()
+		t.Cleanup(server.Close)
+		config := &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{CAData: ca}}
+		LimitAnswers(config)
+		client, err := rest.HTTPClientFor(config)
+		expect.NoError(t, err)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, config.Host+objectPath, nil)
+		expect.NoError(t, err)
+		response, err := client.Do(request)
+		if err == nil {
+			_ = response.Body.Close()
+		}
+		if (err == nil) != (why == "") || err != nil && !strings.Contains(err.Error(), why) {
+			t.Errorf("%d certificates: %v, want %q", count, err, why)
+		}
 	}
 }
 

@@ -211,10 +211,8 @@ func newWirePace() *wirePace {
 	return &wirePace{turns: handshake.NewDecodeTurns(), reads: rate.NewLimiter(readPerSecond, decodedBurst), writes: rate.NewLimiter(writesPerSecond, writesAtOnce)}
 }
 
-type dialFunc func(ctx context.Context, network, address string) (net.Conn, error)
-
 // paceDial returns dial with connections that share the pace.
-func (p *wirePace) paceDial(dial dialFunc) dialFunc {
+func (p *wirePace) paceDial(dial handshake.DialFunc) handshake.DialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
 		if err != nil {

@@ -93,13 +93,10 @@ func InspectSecret(secret *corev1.Secret, name string, alias *HostAlias) Credent
 		credential.Problem = CheckOutcome{KubeconfigMissing, fmt.Sprintf("secret %q has no key %q", name, kubeconfigKey)}
 		return credential
 	}
-	config, cluster, err := restConfig(data, secret.Data)
+	config, cluster, err := restConfig(data, secret.Data, alias)
 	if err != nil {
 		credential.Problem = CheckOutcome{KubeconfigMalformed, fmt.Sprintf("the kubeconfig in secret %q cannot be used: %v", name, err)}
 		return credential
-	}
-	if alias != nil {
-		config.Dial = alias.dialAlias
 	}
 	credential.Config = config
 	credential.Cluster = cluster
@@ -131,7 +128,7 @@ func ReadSecret(ctx context.Context, reader client.Reader, key types.NamespacedN
 
 // restConfig returns the configuration of the current context and its cluster. Who may
 // write the Secret chooses the server, which must not end the process by its answers.
-func restConfig(data []byte, files map[string][]byte) (*rest.Config, *clientcmdapi.Cluster, error) {
+func restConfig(data []byte, files map[string][]byte, alias *HostAlias) (*rest.Config, *clientcmdapi.Cluster, error) {
 	read, err := kubeconfig.LoadCurrentContext(data, kubeconfig.SecretFiles(files))
 	if err != nil {
 		return nil, nil, err
@@ -142,6 +139,9 @@ func restConfig(data []byte, files map[string][]byte) (*rest.Config, *clientcmda
 	config, err := read.ClientConfig()
 	if err != nil {
 		return nil, nil, err
+	}
+	if alias != nil {
+		config.Dial = alias.dialAlias
 	}
 	dial.LimitAnswers(config)
 	return config, read.Cluster, nil

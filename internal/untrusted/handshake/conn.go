@@ -4,6 +4,7 @@
 package handshake
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"net"
@@ -29,6 +30,20 @@ type DecodeTurns struct{ taken chan struct{} }
 
 // NewDecodeTurns returns the turns of a server that has no connection.
 func NewDecodeTurns() *DecodeTurns { return &DecodeTurns{taken: make(chan struct{}, turnsMax)} }
+
+// DialFunc connects to an address.
+type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
+
+// BoundDial returns dial with connections as BoundConn has them.
+func (t *DecodeTurns) BoundDial(dial DialFunc) DialFunc {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return t.BoundConn(conn), nil
+	}
+}
 
 // BoundConn returns a connection to the server that ends if too much comes of it before TLS is agreed on. What comes until
 // then is looked at when it is the turn of the connection.
