@@ -16,6 +16,7 @@ import (
 	"github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/cluster/karmadauid"
+	"github.com/capstan-io/capstan/internal/untrusted/nesting"
 )
 
 // clusterOfNamespace returns the cluster whose Works are in a namespace, "" if there can be
@@ -132,7 +133,7 @@ func manifestStatus(from *workv1.ManifestCondition) v1alpha1.ManifestStatus {
 	}
 	for _, value := range from.StatusFeedback.Values {
 		switch field := value.FieldValue; {
-		case value.Name == v1alpha1.FeedbackStatus && field.JSONRaw != nil && isObject(*field.JSONRaw):
+		case value.Name == v1alpha1.FeedbackStatus && field.JSONRaw != nil && isStorable(*field.JSONRaw):
 			to.Status = &runtime.RawExtension{Raw: []byte(*field.JSONRaw)}
 		case value.Name == v1alpha1.FeedbackHealth && field.String != nil && isHealth(*field.String):
 			to.Health = v1alpha1.ResourceHealth(*field.String)
@@ -141,11 +142,10 @@ func manifestStatus(from *workv1.ManifestCondition) v1alpha1.ManifestStatus {
 	return to
 }
 
-// isObject reports whether text is an object in JSON. Agents write it, and anything
-// else would make the answers invalid that it is in, those with Works of other
-// clusters among them.
-func isObject(text string) bool {
-	return strings.HasPrefix(strings.TrimSpace(text), "{") && json.Valid([]byte(text))
+// isStorable reports whether text is an object in JSON that can be read where it is a part of others. Agents write it, and
+// anything else would make the answers invalid that it is in, those with Works of other clusters among them.
+func isStorable(text string) bool {
+	return json.Valid([]byte(text)) && nesting.IsStorableObject(text)
 }
 
 func isHealth(text string) bool {

@@ -5,6 +5,7 @@ package work
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -140,7 +141,8 @@ func TestAWorkThatIsNotAppliedSaysWhy(t *testing.T) {
 // health: a list has the Works of other clusters, too.
 func TestWhatAnAgentReportsBreaksNoAnswer(t *testing.T) {
 	for name, raw := range map[string]string{
-		"nothing": "", "half of an object": `{"a":`, "two objects": `{}{}`, "a list": `[1]`, "a number": `1`, "text": `"x"`, "null": `null`,
+		"nothing": "", "half of an object": `{"a":`, "two objects": `{}{}`, "a list": `[1]`, "a number": `1`, "text": `"x"`, "null": `null`, "a number that nobody reads": `{"a":1e400}`,
+		"what is nested without end": `{"a":` + strings.Repeat("[", 9_000) + strings.Repeat("]", 9_000) + `}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			work := workOf(delivered(func(w *workv1.ManifestWork) {

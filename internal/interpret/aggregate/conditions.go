@@ -337,7 +337,8 @@ func pickTime(times []any, better func(a, b time.Time) bool) any {
 	for _, value := range times {
 		text, _ := value.(string)
 		t, err := time.Parse(time.RFC3339, text)
-		if err == nil && (picked == nil || better(t, at)) { // what is no time is not looked at
+		// What is no time is not looked at, nor what is one in another zone only: in UTC, nobody could read it.
+		if year := t.UTC().Year(); err == nil && year > 0 && year <= 9999 && (picked == nil || better(t, at)) {
 			picked = value
 			at = t
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/capstan-io/capstan/internal/cluster/view"
 	"github.com/capstan-io/capstan/internal/propagation/override"
+	"github.com/capstan-io/capstan/internal/untrusted/nesting"
 )
 
 // applyOverrides returns what a cluster gets of an object, as override.Policies.Apply does, in the form
@@ -31,7 +32,8 @@ func applyOverrides(object *unstructured.Unstructured, policies override.Policie
 // work. A work that was made of anything else would differ from what is wanted for ever, and would be
 // written again and again. Metadata has the fields of ObjectMeta, as the schema of manifests says that
 // they are objects (x-kubernetes-embedded-resource). Fields that are null are left out at any depth:
-// API servers take them from the value of a merge patch, but not from a work that is created.
+// API servers take them from the value of a merge patch, but not from a work that is created. What is nested too deeply is
+// refused: a user's object may be stored alone, where a list of works with it could not be read.
 func asStored(object map[string]any) error {
 	if metadata, is := object["metadata"].(map[string]any); is {
 		known := &metav1.ObjectMeta{}
@@ -43,6 +45,9 @@ func asStored(object map[string]any) error {
 			return fmt.Errorf("encoding metadata: %w", err)
 		}
 		object["metadata"] = metadata
+	}
+	if err := nesting.CheckLevels(object); err != nil {
+		return err //nolint:wrapcheck // it is about the object
 	}
 	storedValue(object)
 	return nil

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/capstan-io/capstan/internal/untrusted/nesting"
 )
 
 // TestWhatIsWantedIsWhatIsStored has objects as overrides and customizations may leave them. The code
@@ -68,6 +70,19 @@ func TestValuesThatAreStoredOtherwise(t *testing.T) {
 	want := map[string]any{"zero": int64(0), "one": 1.5, "list": []any{nil, map[string]any{}, int64(0), "a"}}
 	if diff := cmp.Diff(want, object); diff != "" {
 		t.Errorf("what is sent (-want +got):\n%s", diff)
+	}
+}
+
+// TestWhatIsNestedWithoutEndIsNotSent has what a user may store alone, of which no list could be read as a part of works.
+func TestWhatIsNestedWithoutEndIsNotSent(t *testing.T) {
+	for levels, fits := range map[int]bool{100: true, nesting.LevelsMax + 1: false, 9_996: false} {
+		object := map[string]any{}
+		for range levels - 1 {
+			object = map[string]any{"data": object}
+		}
+		if err := asStored(object); (err == nil) != fits || err != nil && !strings.Contains(err.Error(), "more than 1000 levels deep") {
+			t.Errorf("%d levels: %v", levels, err)
+		}
 	}
 }
 

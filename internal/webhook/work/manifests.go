@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/untrusted/nesting"
 	"github.com/capstan-io/capstan/internal/webhook/advice"
 )
 
@@ -106,6 +107,9 @@ func howToFit(path string, manifests []workv1.Manifest, sizeMax int) string {
 func identifyManifest(raw []byte) (memberObject, error) {
 	if !bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) {
 		return memberObject{}, errors.New("it is not an object: a manifest must have apiVersion, kind and metadata.name")
+	}
+	if err := nesting.CheckText(raw); err != nil {
+		return memberObject{}, err //nolint:wrapcheck // whose manifest it is is told
 	}
 	var id manifestIdentity
 	if err := json.Unmarshal(raw, &id); err != nil {

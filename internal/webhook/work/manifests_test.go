@@ -46,6 +46,11 @@ func TestManifestsAreObjectsThatCanBeFoundAgain(t *testing.T) {
 		"and for another kind": {
 			manifests: manifests(configMap("a", "x"), `{"apiVersion":"v1","kind":"Secret","metadata":{"namespace":"a","name":"x"}}`),
 		},
+		"nor may one be nested without end": {
+			reason:    "nobody could read a list of works with it",
+			manifests: manifests(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"},"data":` + strings.Repeat("[", 1000) + strings.Repeat("]", 1000) + `}`),
+			want:      []string{"spec.workload.manifests[0]: it is nested more than 1000 levels deep"},
+		},
 		"a work has to have manifests": {want: []string{"spec.workload.manifests is empty: add at least one"}},
 		"as many bytes as the limit are fine": {
 			manifests: manifests(configMap("a", "x")), sizeMax: len(configMap("a", "x")),

@@ -453,6 +453,33 @@ func TestAliasesOfYAMLDoNotExhaustTheHub(t *testing.T) {
 	w.RunsOn("other", map[string]int32{"member1": 1})
 }
 
+// TestNobodyNestsAWorkWithoutEnd lets a tenant override an object with values that are nested as deep as API servers store it
+// alone: nobody could read a list of works with it, no controller either. It concerns him alone.
+func TestNobodyNestsAWorkWithoutEnd(t *testing.T) {
+	w := harness.NewWorld(t, servers, 3)
+	deep := harness.Policy("deep", policyv1alpha1.Placement{})
+	deep.Spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: "v1", Kind: "ConfigMap", Name: "deep"}}
+	add := func(path, value string) policyv1alpha1.PlaintextOverrider {
+		return policyv1alpha1.PlaintextOverrider{Path: path, Operator: policyv1alpha1.OverriderOpAdd, Value: policyv1alpha1.JSON{Raw: []byte(value)}}
+	}
+	w.CreateAll(
+		deep,
+		&policyv1alpha1.OverridePolicy{
+			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "deep"},
+			Spec: policyv1alpha1.OverrideSpec{ResourceSelectors: deep.Spec.ResourceSelectors, OverrideRules: []policyv1alpha1.RuleWithCluster{{Overriders: policyv1alpha1.Overriders{
+				Plaintext: []policyv1alpha1.PlaintextOverrider{
+					add("/data/x", `{"a":{"b":{"c":{}}}}`), add("/data/x/a/b/c/d", strings.Repeat("[", 9_990)+strings.Repeat("]", 9_990)),
+				},
+			}}}},
+		},
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "deep"}, Data: map[string]string{"key": "value"}},
+	)
+	w.BindingSays("deep-configmap", workv1alpha2.BindingConditionFullyApplied, workv1alpha2.BindingReasonFullyAppliedFailed,
+		"it is nested more than 1000 levels deep")
+	w.CreateAll(harness.Deployment("other", 1), harness.Policy("other", only("member1")))
+	w.RunsOn("other", map[string]int32{"member1": 1})
+}
+
 func only(cluster string) policyv1alpha1.Placement {
 	return policyv1alpha1.Placement{ClusterAffinity: &policyv1alpha1.ClusterAffinity{ClusterNames: []string{cluster}}}
 }

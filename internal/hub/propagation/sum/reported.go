@@ -12,19 +12,18 @@ import (
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/interpret/fields"
+	"github.com/capstan-io/capstan/internal/untrusted/nesting"
 )
 
 const (
-	// depthMax is how deep a status may be nested. The hub's limit, of JSON, is 10,000.
-	depthMax = 1000
 	// valuesMax is how many values a status may have, conditionsMax how many conditions
 	// and addressesMax how many addresses of load balancers: those of all clusters are
-	// compared with each other. A text of depthMax and valuesMax is small enough to parse.
+	// compared with each other. A text of nesting.LevelsMax and valuesMax is small enough to parse.
 	valuesMax     = 10_000
 	conditionsMax = 64
 	addressesMax  = 256
 	// unstorable is said of a status that the hub would refuse.
-	unstorable = "The status is omitted, because what the cluster reports is not a JSON object, or is nested too deeply."
+	unstorable = "The status is omitted, because what the cluster reports is not a JSON object, is nested too deeply, or has a number that is too large."
 	// oversized is said of a status of more than workv1.StatusSizeMax, which no agent of
 	// ours reports.
 	oversized = "The status is omitted, because the cluster reports more than 256 KiB."
@@ -38,7 +37,7 @@ func statusProblem(status string) string {
 	switch {
 	case len(status) > workv1.StatusSizeMax:
 		return oversized
-	case !storable(status):
+	case !nesting.IsStorableObject(status):
 		return unstorable
 	case !isModerate(status):
 		return excessive
@@ -54,17 +53,10 @@ func saysAnything(text string) bool {
 	return len(text) > workv1.StatusSizeMax || strings.TrimSpace(text) != "null" && json.Valid([]byte(text))
 }
 
-// storable reports whether the hub can store what a cluster says, which is JSON, as a
-// status: or else it would refuse the statuses of all other clusters with it.
-func storable(text string) bool {
-	deepest, _ := extent(text)
-	return strings.HasPrefix(strings.TrimSpace(text), "{") && deepest <= depthMax
-}
-
 // isModerate reports whether a status, which can be stored, has so few parts that it can be
 // summed up with others.
 func isModerate(text string) bool {
-	_, values := extent(text)
+	values := nesting.CountValues(text)
 	if values <= conditionsMax {
 		return true // as nearly all have
 	}
@@ -73,31 +65,6 @@ func isModerate(text string) bool {
 		return false
 	}
 	return len(fields.List(status, "conditions")) <= conditionsMax && len(fields.List(status, "loadBalancer", "ingress")) <= addressesMax
-}
-
-// extent returns how many objects and lists of a JSON text are within each other, and
-// how many values there are, at most.
-func extent(text string) (deepest, values int) {
-	open := 0
-	quoted := false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case quoted && c == '\\':
-			i++ // what comes next does not end the string
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == ',':
-			values++
-		case c == '{' || c == '[':
-			open++
-			values++
-			deepest = max(deepest, open)
-		case c == '}' || c == ']':
-			open--
-		}
-	}
-	return deepest, values
 }
 
 // parseHealth returns the verdict of a cluster. One that nobody knows is none.

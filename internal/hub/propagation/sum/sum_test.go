@@ -145,6 +145,11 @@ func TestItems(t *testing.T) {
 			works:  []workv1.ManifestWork{work("a", metav1.ConditionTrue, 2, `{"x":`+strings.Repeat("[", 9000)+strings.Repeat("]", 9000)+"}")},
 			want:   workv1alpha2.AggregatedStatusItem{ClusterName: "a", Applied: true, AppliedMessage: unstorable, Health: workv1alpha2.ResourceHealthy}, full: true,
 		},
+		"Huge": {
+			reason: "nor could it be read with a number beyond those of 64 bits",
+			works:  []workv1.ManifestWork{work("a", metav1.ConditionTrue, 2, `{"x":1e400}`)},
+			want:   workv1alpha2.AggregatedStatusItem{ClusterName: "a", Applied: true, AppliedMessage: unstorable, Health: workv1alpha2.ResourceHealthy}, full: true,
+		},
 		"Brackets": {
 			reason: "what is quoted is not nested", works: []workv1.ManifestWork{work("a", metav1.ConditionTrue, 2, `{"x\"":"`+strings.Repeat("[", 2000)+`"}`)},
 			want: workv1alpha2.AggregatedStatusItem{
