@@ -99,7 +99,7 @@ import (
 
 // What keeps agents from changing what administrators say of their clusters and the hub of
 // their works, and others from forging what the Cluster API stores.
-// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,resourceNames=capstan-guard-clusterconnections;capstan-guard-events;capstan-guard-joining;capstan-guard-managedclusters;capstan-guard-managedfields;capstan-guard-manifestworks,verbs=get;patch;delete
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,resourceNames=capstan-guard-clusterconnections;capstan-guard-events;capstan-guard-joining;capstan-guard-managedclusters;capstan-guard-managedfields;capstan-guard-manifestworks;capstan-guard-nesting,verbs=get;patch;delete
 
 // What has the API server answer heartbeats and admission first. It is created by
 // server-side apply, for which names count.

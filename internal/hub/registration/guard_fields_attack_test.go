@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
@@ -124,6 +125,36 @@ func TestAMemberFillsNothingWithNamesOfFields(t *testing.T) {
 			return agent.Status().Update(ctx, mc)
 		}, "at most 262144 bytes")
 	}
+}
+
+// TestNobodyNestsNamesOfFieldsWithoutEnd has a user write names of fields as deep as API servers store them: a list of such
+// objects is deeper than any client reads.
+func TestNobodyNestsNamesOfFieldsWithoutEnd(t *testing.T) {
+	h := guardedHubs.TakeFixture(t)
+	nested := func(levels int) []metav1.ManagedFieldsEntry {
+		return []metav1.ManagedFieldsEntry{{
+			Manager: "other", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "cluster.open-cluster-management.io/v1beta2", Time: &metav1.Time{Time: time.Unix(1, 0)},
+			FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(strings.Repeat(`{"f:a":`, levels) + "{}" + strings.Repeat("}", levels)),
+		}}
+	}
+	const why, deepest = "may not be nested more than 20 levels deep", 9_995
+	set := func(levels int) func(context.Context) error {
+		return func(ctx context.Context) error {
+			return h.Client.Create(ctx, &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("nested-", levels), ManagedFields: nested(levels)}})
+		}
+	}
+	h.RefusedInTurn(t, "a set", set(deepest), why)
+	h.RefusedInTurn(t, "a set", set(21), why)
+	expect.NoError(t, h.TryInTurn(t, set(20)))
+	h.RefusedInTurn(t, "the same set", func(ctx context.Context) error {
+		known := &clusterv1beta2.ManagedClusterSet{}
+		if err := h.Client.Get(ctx, client.ObjectKey{Name: "nested-20"}, known); err != nil {
+			return err
+		}
+		known.ManagedFields = nested(deepest)
+		return h.Client.Update(ctx, known)
+	}, why)
+	expect.NoError(t, h.Client.List(t.Context(), &clusterv1beta2.ManagedClusterSetList{}))
 }
 
 // TestAMemberReportsOfItsWorksWithinBounds has an agent report more of its works than agents do, and as much as those of Capstan do at most.

@@ -23,13 +23,13 @@ import (
 
 // AgentGuardNames are the names of the guards in AgentGuards.
 func AgentGuardNames() []string {
-	return []string{ClusterGuardName, JoinGuardName, WorkGuardName, FieldsGuardName, EventGuardName}
+	return []string{ClusterGuardName, JoinGuardName, WorkGuardName, FieldsGuardName, EventGuardName, NestingGuardName}
 }
 
 // AgentGuards returns the admission policies that limit what agents of clusters send to the
-// hub, and those who would be.
+// hub, and those who would be; one of them, what users do.
 func AgentGuards(h Hub) []render.Object {
-	return slices.Concat(ClusterGuard(h), JoinGuard(h), WorkGuard(h), FieldsGuard(h), EventGuard(h))
+	return slices.Concat(ClusterGuard(h), JoinGuard(h), WorkGuard(h), FieldsGuard(h), EventGuard(h), NestingGuard(h))
 }
 
 // isAgent returns CEL that reports whether an agent of a cluster makes the request, or the push

@@ -5,12 +5,18 @@ package manifests
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	admissionv1ac "k8s.io/client-go/applyconfigurations/admissionregistration/v1"
 
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	appsv1alpha1 "github.com/capstan-io/capstan/apis/karmada/apps/v1alpha1"
+	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/operator/render"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
@@ -201,4 +207,43 @@ func bytesOfText(text string) string {
 	count := func(characters string) string { return "t.findAll(r'[" + characters + "]').size()" }
 	return fmt.Sprintf("[%s].map(t, bytes(t).size() + 5 * %s + %s - 4 * %s).sum()", text,
 		count(`&<>\pC\p{Zl}\p{Zp}`), count(`"\\`), count(`\n\r\t`))
+}
+
+const (
+	// NestingGuardName is the name of the guard of nested names of fields and of its binding.
+	NestingGuardName = "capstan-guard-nesting"
+	// namesDepthMax is how deep the names of fields are nested in metadata.managedFields. API servers write them as deep as
+	// objects are, down to lists that are applied whole, which is nine in the kinds of the hub.
+	namesDepthMax = 20
+)
+
+// NestingGuard returns the admission policy that bounds how deep whoever writes kinds of the hub nests
+// metadata.managedFields: API servers store 10,000 levels, which is what JSON may have, and send them in lists, which have
+// more. Nobody could list the kind then, no controller either. The hub's own programs are not asked, and neither are agents,
+// which FieldsGuard asks.
+func NestingGuard(h Hub) []render.Object {
+	groups := []string{
+		clusterv1.GroupName, workv1.GroupName, policyv1alpha1.GroupName, workv1alpha2.GroupName, configv1alpha1.GroupName,
+		appsv1alpha1.GroupName, fleetv1alpha1.GroupName,
+	}
+	rules := make([]*admissionv1ac.NamedRuleWithOperationsApplyConfiguration, 0, len(groups))
+	for _, group := range groups {
+		rules = append(rules, render.AdmissionRule(group, []string{"*"}, admissionv1.Create, admissionv1.Update))
+	}
+	return render.AdmissionPolicy(h.resourceMeta(NestingGuardName).InNamespace(""), admissionv1ac.ValidatingAdmissionPolicySpec().
+		WithMatchConstraints(admissionv1ac.MatchResources().WithResourceRules(rules...)).
+		WithMatchConditions(admissionv1ac.MatchCondition().WithName("users").WithExpression(fmt.Sprintf(
+			"!request.userInfo.username.startsWith('system:serviceaccount:%s:') && !(%s)", h.Namespace(), isAgent(h)))).
+		WithValidations(admissionv1ac.Validation().
+			WithExpression(fmt.Sprintf("object.metadata.?managedFields.orValue([]).all(f, !has(f.fieldsV1) || !(%s))", nestsDeeper("f.fieldsV1", 0))).
+			WithMessage(fmt.Sprintf("metadata.managedFields may not be nested more than %d levels deep: leave it to the API server", namesDepthMax))))
+}
+
+// nestsDeeper is CEL that reports whether a tree of names of fields, at a depth, has any at namesDepthMax.
+func nestsDeeper(tree string, depth int) string {
+	if depth == namesDepthMax {
+		return tree + ".size() > 0"
+	}
+	name := "k" + strconv.Itoa(depth)
+	return fmt.Sprintf("%s.exists(%s, %s)", tree, name, nestsDeeper(tree+"["+name+"]", depth+1))
 }
