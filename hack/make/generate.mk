@@ -67,14 +67,15 @@ generate-openapi:
 #
 # What API servers take for a date-time is more than what Go reads: "t" for "T", an offset of 99 hours,
 # anything after another "t". One such text, which any agent may report, keeps all clients from
-# reading any object of the kind. So all of them have the form of RFC 3339 in which Go writes them.
+# reading any object of the kind. So all of them have the form of RFC 3339 in which Go writes them, and
+# years that are not before 0 or after 9999 in any zone.
 # Likewise a number that may be a text has 32 bits in Go.
 .PHONY: generate-crd
 generate-crd:
 	rm -f config/crd/*.yaml
 	$(CONTROLLER_GEN) crd paths=./apis/... output:crd:dir=config/crd
 	sed -i -E '/^ *pattern: \^\(\\\+\|-\)\?\(\(\[0-9\]\+/ s/pattern: .*/pattern: ^[+-]?([0-9]{1,40}(\\.[0-9]{0,40})?|\\.[0-9]{1,40})([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,2})?$$/' config/crd/*.yaml
-	sed -i -E 's/^( *)format: date-time$$/&\n\1maxLength: 40\n\1pattern: ^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3])(:[0-5][0-9]){2}(\\.[0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$$/' config/crd/*.yaml
+	sed -i -E 's/^( *)format: date-time$$/&\n\1maxLength: 40\n\1pattern: ^[12][0-9]{3}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3])(:[0-5][0-9]){2}(\\.[0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$$/' config/crd/*.yaml
 	for file in config/crd/*.yaml; do \
 	  awk '/x-kubernetes-int-or-string: true/ && before !~ /pattern: \^\[\+-]/ { indent = $$0; sub(/x-.*/, "", indent); print indent "maximum: 2147483647"; print indent "minimum: -2147483648" } \
 	    { print; before = $$0 }' "$$file" >"$$file.new" && mv "$$file.new" "$$file"; \

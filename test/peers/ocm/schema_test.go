@@ -129,7 +129,7 @@ func readByClients(schema *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSO
 	read := schema.DeepCopy()
 	switch {
 	case read.Format == "date-time":
-		read.Pattern = `^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3])(:[0-5][0-9]){2}(\.[0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
+		read.Pattern = `^[12][0-9]{3}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3])(:[0-5][0-9]){2}(\.[0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 		longest := int64(40)
 		read.MaxLength = &longest
 	case read.XIntOrString && !strings.HasPrefix(read.Pattern, `^(\+|-)?`): // which is a quantity
