@@ -5,7 +5,6 @@ package selection
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 )
@@ -17,13 +16,18 @@ const (
 	// stepsMax and choicesMax bound the search for one object, which ends much earlier
 	// unless the constraints can hardly be met.
 	stepsMax, choicesMax = 100_000, 200
+	// looksMax bounds, for each candidate, how often the choices look whether it covers groups, or
+	// has room and may be chosen instead of another.
+	looksMax = 10_000
 )
 
 // candidateGroup is the candidates in a region, or in a group of another topology.
 type candidateGroup struct {
-	name string
+	number int
 	// places of the candidates, the best first.
 	places []int
+	// alone says that one of them is in no other group of the topology.
+	alone bool
 	// weight says how good the group is.
 	weight int64
 }
@@ -34,39 +38,42 @@ type groupSearch struct {
 	ClusterWish
 
 	candidates     []ClusterCandidate
+	numbers        *groupNumbers
 	steps, choices int
-	// widest is how many groups a candidate is in at most.
-	widest int
+	// looks are those of makeRoom and coverGroups, each at one group or more. After looksMost no more
+	// room is made, and no further groups are taken.
+	looks, looksMost int
 	// roomless is the first choice that has no room for the replicas.
 	roomless []int
+}
+
+func newGroupSearch(w ClusterWish, candidates []ClusterCandidate) *groupSearch {
+	return &groupSearch{
+		ClusterWish: w, candidates: candidates, numbers: numberGroups(candidates, len(w.Groups)),
+		looksMost: looksMax * len(candidates) / w.wishTries(),
+	}
 }
 
 // byGroups chooses groups, the best cluster of each, and then the best clusters
 // that are left in these groups, up to Clusters.Max. If no choice has room for all
 // replicas, it returns the best one that has not. If the groups need more clusters
 // than Clusters.Max, it chooses those and no others.
-func (w ClusterWish) byGroups(candidates []ClusterCandidate, ranked []int) ([]int, error) {
-	s := &groupSearch{ClusterWish: w, candidates: candidates}
-	ranked = slices.DeleteFunc(ranked, func(i int) bool { return w.inTooManyGroups(candidates[i]) })
-	for _, c := range candidates {
-		in := 0
-		for _, names := range c.Groups {
-			in += len(names)
-		}
-		s.widest = max(s.widest, in)
-	}
-	topologies := make([]string, 0, len(w.Groups)+1)
-	for k, constraint := range w.Groups {
+func (s *groupSearch) byGroups(ranked []int) ([]int, error) {
+	ranked = slices.DeleteFunc(ranked, func(i int) bool { return s.inTooManyGroups(s.candidates[i]) })
+	topologies := make([]string, 0, len(s.Groups)+1)
+	for k, constraint := range s.Groups {
 		if found := len(s.groupsOf(k, ranked)); found < constraint.Min {
 			return nil, &TooFewError{Topology: constraint.Topology, Found: found, Min: constraint.Min}
 		}
 		topologies = append(topologies, constraint.Topology)
 	}
+	strict := s.Strict
 	s.Strict = true // a choice within the limit comes first
 	chosen := s.searchGroups(ranked)
-	if chosen == nil && w.Clusters.Max > 0 && !w.Strict {
+	if chosen == nil && s.Clusters.Max > 0 && !strict {
 		s.steps = 0
 		s.choices = 0
+		s.looks = 0
 		s.Strict = false
 		chosen = s.searchGroups(ranked)
 	}
@@ -79,7 +86,7 @@ func (w ClusterWish) byGroups(candidates []ClusterCandidate, ranked []int) ([]in
 // searchGroups returns the best choice with room for all replicas, or else one without; nil
 // if there is none.
 func (s *groupSearch) searchGroups(ranked []int) []int {
-	if chosen := s.narrowByGroups(0, ranked, make([]map[string]bool, len(s.Groups))); chosen != nil {
+	if chosen := s.narrowByGroups(0, ranked, nil); chosen != nil {
 		return chosen
 	}
 	return s.roomless
@@ -97,17 +104,17 @@ func (w ClusterWish) inTooManyGroups(c ClusterCandidate) bool {
 }
 
 // narrowByGroups chooses groups by the constraints from the k-th on, of the candidates
-// that are left of the constraints before; wanted are the groups chosen by these.
+// that are left of the constraints before; wanted are the numbers of the groups chosen by these.
 // It returns the chosen candidates, nil if there is no choice.
-func (s *groupSearch) narrowByGroups(k int, ranked []int, wanted []map[string]bool) []int {
+func (s *groupSearch) narrowByGroups(k int, ranked, wanted []int) []int {
 	if k == len(s.Groups) {
 		return s.pickCandidates(ranked, wanted)
 	}
 	groups := s.groupsOf(k, ranked)
 	constraint := s.Groups[k]
-	at := make(map[string]int, len(groups))
+	at := make(map[int]int, len(groups))
 	for n := range groups {
-		at[groups[n].name] = n
+		at[groups[n].number] = n
 	}
 	for size := max(1, constraint.Min); size <= min(len(groups), constraint.upperBound()); size++ {
 		c := combination{groupSearch: s, k: k, groups: groups, at: at, size: size, ranked: ranked, wanted: wanted}
@@ -121,24 +128,26 @@ func (s *groupSearch) narrowByGroups(k int, ranked []int, wanted []map[string]bo
 
 // groupsOf returns the groups of a topology, the best first.
 func (s *groupSearch) groupsOf(k int, ranked []int) []candidateGroup {
-	at := map[string]int{}
+	at := map[int]int{}
 	var groups []candidateGroup
 	for _, i := range ranked {
-		for _, name := range s.candidates[i].Groups[k] {
-			n, known := at[name]
+		in := s.numbers.of[i][k]
+		for _, number := range in {
+			n, known := at[number]
 			if !known {
 				n = len(groups)
-				at[name] = n
-				groups = append(groups, candidateGroup{name: name})
+				at[number] = n
+				groups = append(groups, candidateGroup{number: number})
 			}
 			groups[n].places = append(groups[n].places, i)
+			groups[n].alone = groups[n].alone || len(in) == 1
 		}
 	}
 	for n := range groups {
 		groups[n].weight = s.weighGroup(groups[n].places, s.Groups[k].Min)
 	}
 	slices.SortFunc(groups, func(a, b candidateGroup) int {
-		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(len(b.places), len(a.places)), strings.Compare(a.name, b.name))
+		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(len(b.places), len(a.places)), strings.Compare(s.numbers.names[a.number], s.numbers.names[b.number]))
 	})
 	return groups
 }
@@ -175,10 +184,10 @@ type combination struct {
 
 	k      int
 	groups []candidateGroup // the best first
-	at     map[string]int   // places in groups, by name
+	at     map[int]int      // places in groups, by number
 	size   int
 	ranked []int
-	wanted []map[string]bool
+	wanted []int // numbers of groups
 
 	taken  []int // places in groups
 	best   []int // the chosen candidates
@@ -189,7 +198,7 @@ type combination struct {
 // extendTaken adds groups from the n-th on to those that are taken, which have this
 // weight and so many clusters.
 func (c *combination) extendTaken(n int, weight int64, clusters int) {
-	if c.steps++; c.steps > stepsMax/c.wishTries() || c.choices > choicesMax/c.wishTries() {
+	if c.steps++; c.steps > stepsMax/c.wishTries() || c.choices > choicesMax/c.wishTries() || c.looks > c.looksMost {
 		return
 	}
 	if !c.promising(n) {
@@ -218,7 +227,7 @@ func (c *combination) promising(n int) bool {
 		return true
 	}
 	for _, taken := range c.taken {
-		if !slices.ContainsFunc(c.groups[taken].places, func(i int) bool { return c.candidateFits(i, n) }) {
+		if !c.groups[taken].alone && !slices.ContainsFunc(c.groups[taken].places, func(i int) bool { return c.candidateFits(i, n) }) {
 			return false
 		}
 	}
@@ -228,8 +237,8 @@ func (c *combination) promising(n int) bool {
 // candidateFits reports whether all groups of a candidate are taken, or can be from the n-th on.
 func (c *combination) candidateFits(i, n int) bool {
 	missing := 0
-	for _, name := range c.candidates[i].Groups[c.k] {
-		at := c.at[name]
+	for _, number := range c.numbers.of[i][c.k] {
+		at := c.at[number]
 		switch {
 		case slices.Contains(c.taken, at):
 		case at < n:
@@ -257,23 +266,23 @@ func (c *combination) tryTakenGroups(weight int64, clusters int) {
 		return
 	}
 	c.choices++
-	names := map[string]bool{}
+	taken := make([]bool, len(c.numbers.names))
+	wanted := slices.Clone(c.wanted)
 	for _, n := range c.taken {
-		names[c.groups[n].name] = true
+		taken[c.groups[n].number] = true
+		wanted = append(wanted, c.groups[n].number)
 	}
 	strict := c.Groups[c.k].Max > 0
 	var left []int
 	for _, i := range c.ranked {
 		// A cluster in several groups must not bring in one too many.
-		in := func(name string) bool { return names[name] }
-		out := func(name string) bool { return !names[name] }
-		groups := c.candidates[i].Groups[c.k]
+		in := func(number int) bool { return taken[number] }
+		out := func(number int) bool { return !taken[number] }
+		groups := c.numbers.of[i][c.k]
 		if slices.ContainsFunc(groups, in) && (!strict || !slices.ContainsFunc(groups, out)) {
 			left = append(left, i)
 		}
 	}
-	wanted := slices.Clone(c.wanted)
-	wanted[c.k] = names
 	if chosen := c.narrowByGroups(c.k+1, left, wanted); chosen != nil {
 		c.best = chosen
 		c.weight = weight
@@ -283,19 +292,19 @@ func (c *combination) tryTakenGroups(weight int64, clusters int) {
 
 // pickCandidates chooses clusters that are in all wanted groups together, and then the
 // best of those that are left.
-func (s *groupSearch) pickCandidates(ranked []int, wanted []map[string]bool) []int {
+func (s *groupSearch) pickCandidates(ranked, wanted []int) []int {
 	chosen, left := s.coverGroups(ranked, wanted)
 	if chosen == nil {
 		return nil
 	}
 	if len(chosen) > s.Clusters.upperBound() {
-		chosen = s.withoutSpare(s.candidates, chosen)
+		chosen = s.numbers.tallyMembers(chosen).withoutSpare()
 	}
 	chosen = append(chosen, left[:min(len(left), max(0, s.Clusters.upperBound()-len(chosen)))]...)
-	if !s.meetsConstraints(s.candidates, chosen) {
+	if !s.meetsConstraints(s.numbers.tallyMembers(chosen)) {
 		return nil
 	}
-	roomy, err := s.makeRoom(s.candidates, chosen, ranked)
+	roomy, err := s.makeRoom(chosen, ranked)
 	if err == nil && (!s.ByRoom || roomOf(s.candidates, roomy) >= s.Replicas) {
 		return roomy
 	}
@@ -309,52 +318,57 @@ func (s *groupSearch) pickCandidates(ranked []int, wanted []map[string]bool) []i
 }
 
 // coverGroups chooses as few clusters as it finds that are in all wanted groups together,
-// and returns those that are left, too; nil if there are none.
-func (s *groupSearch) coverGroups(ranked []int, wanted []map[string]bool) (chosen, left []int) {
-	missing := make([]map[string]bool, len(wanted))
-	open := 0
-	for k := range wanted {
-		missing[k] = maps.Clone(wanted[k])
-		open += len(wanted[k])
+// and returns those that are left, too; nil if there are none. Each is in as many of the missing groups
+// as any that is left, and who is in fewer once is in no more later.
+func (s *groupSearch) coverGroups(ranked, wanted []int) (chosen, left []int) {
+	missing := make([]bool, len(s.numbers.names))
+	for _, number := range wanted {
+		missing[number] = true
 	}
 	chosen = []int{}
 	left = ranked
-	for open > 0 {
-		best := -1
-		most := 0
-		for n, i := range left {
-			if covers := s.countCovered(i, missing); covers > most {
-				best = n
-				most = covers
+	open := len(wanted)
+	for most := s.numbers.widest; open > 0; {
+		s.looks += len(left) * len(s.Groups)
+		var rest []int
+		next := 0
+		for _, i := range left {
+			covers := s.countCovered(i, missing)
+			if covers < most || open == 0 {
+				next = max(next, covers)
+				rest = append(rest, i)
+				continue
 			}
-			if most == s.widest {
-				break
-			}
+			s.markCovered(i, missing)
+			open -= covers
+			chosen = append(chosen, i)
 		}
-		if best < 0 {
+		left = rest
+		if most = next; most == 0 && open > 0 {
 			return nil, nil
 		}
-		for k, names := range s.candidates[left[best]].Groups {
-			for _, name := range names {
-				delete(missing[k], name)
-			}
-		}
-		open -= most
-		chosen = append(chosen, left[best])
-		left = slices.Delete(slices.Clone(left), best, best+1)
 	}
 	return chosen, left
 }
 
 // countCovered returns how many of the missing groups a candidate is in.
-func (s *groupSearch) countCovered(i int, missing []map[string]bool) int {
+func (s *groupSearch) countCovered(i int, missing []bool) int {
 	covers := 0
-	for k, names := range s.candidates[i].Groups {
-		for _, name := range names {
-			if missing[k][name] {
+	for _, groups := range s.numbers.of[i] {
+		for _, number := range groups {
+			if missing[number] {
 				covers++
 			}
 		}
 	}
 	return covers
+}
+
+// markCovered notes that the groups of a candidate are missing no longer.
+func (s *groupSearch) markCovered(i int, missing []bool) {
+	for _, groups := range s.numbers.of[i] {
+		for _, number := range groups {
+			missing[number] = false
+		}
+	}
 }

@@ -40,6 +40,8 @@ func (b Bounds) upperBound() int {
 	return b.Max
 }
 
+func (b Bounds) includesCount(n int) bool { return n >= b.Min && n <= b.upperBound() }
+
 // GroupConstraint is how many groups of a topology are chosen.
 type GroupConstraint struct {
 	Bounds
@@ -113,11 +115,11 @@ func (w ClusterWish) SelectClusters(candidates []ClusterCandidate) ([]int, error
 	}
 	var chosen []int
 	var err error
+	s := newGroupSearch(w, candidates)
 	if len(w.Groups) == 0 {
-		chosen = ranked[:min(len(ranked), w.Clusters.upperBound())]
-		chosen, err = w.makeRoom(candidates, chosen, ranked)
+		chosen, err = s.makeRoom(ranked[:min(len(ranked), w.Clusters.upperBound())], ranked)
 	} else {
-		chosen, err = w.byGroups(candidates, ranked)
+		chosen, err = s.byGroups(ranked)
 	}
 	if err != nil {
 		return nil, err
@@ -139,130 +141,14 @@ func rankCandidates(candidates []ClusterCandidate) []int {
 	return ranked
 }
 
-// makeRoom replaces chosen clusters, the worst first, by others of the ranked
-// ones that have more room, until there is room for all replicas. It keeps the
-// groups that the constraints need.
-func (w ClusterWish) makeRoom(candidates []ClusterCandidate, chosen, ranked []int) ([]int, error) {
-	others := withoutPlaces(ranked, chosen, len(candidates))
-	if !w.ByRoom || len(others) == 0 || roomOf(candidates, chosen) >= w.Replicas {
-		return chosen, nil // who divides finds that all together have no room
-	}
-	chosen = slices.Clone(chosen)
-	slices.SortStableFunc(others, func(i, j int) int { return cmp.Compare(candidates[j].Room, candidates[i].Room) })
-	for at := len(chosen) - 1; at >= 0 && len(others) > 0; at-- {
-		was := chosen[at]
-		for n, other := range others {
-			if candidates[other].Room <= candidates[was].Room {
-				break
-			}
-			if chosen[at] = other; w.meetsConstraints(candidates, chosen) {
-				others = slices.Delete(others, n, n+1)
-				break
-			}
-			chosen[at] = was
-		}
-		if roomOf(candidates, chosen) >= w.Replicas {
-			return chosen, nil
-		}
-	}
-	if w.Partial {
-		return chosen, nil
-	}
-	return nil, &NoRoomError{Clusters: len(chosen)}
-}
-
-// withoutPlaces returns the places that are not among others, of so many.
-func withoutPlaces(places, others []int, of int) []int {
-	among := make([]bool, of)
-	for _, i := range others {
-		among[i] = true
-	}
-	var left []int
-	for _, i := range places {
-		if !among[i] {
-			left = append(left, i)
-		}
-	}
-	return left
-}
-
-func roomOf(candidates []ClusterCandidate, places []int) int64 {
-	var room int64
-	for _, i := range places {
-		room += candidates[i].Room
-	}
-	return room
-}
-
-// withoutSpare returns chosen without the clusters, the last first, whose groups others of
-// them are in. Without groups, that is none of them.
-func (w ClusterWish) withoutSpare(candidates []ClusterCandidate, chosen []int) []int {
-	type group struct {
-		constraint int
-		name       string
-	}
-	members := map[group]int{}
-	for _, i := range chosen {
-		for k, names := range candidates[i].Groups {
-			for _, name := range names {
-				members[group{k, name}]++
-			}
-		}
-	}
-	needed := make([]int, 0, len(chosen)) // the last first
-	for _, place := range slices.Backward(chosen) {
-		var in []group
-		for k, names := range candidates[place].Groups {
-			for _, name := range names {
-				in = append(in, group{k, name})
-			}
-		}
-		if slices.ContainsFunc(in, func(g group) bool { return members[g] == 1 }) {
-			needed = append(needed, place)
-			continue
-		}
-		for _, g := range in {
-			members[g]--
-		}
-	}
-	slices.Reverse(needed)
-	return needed
-}
-
 // AllowsChosen reports whether clusters that were chosen before are not too many, and in
 // not too many groups. They may be too few: who divides replicas leaves out those
 // that get none.
 func (w ClusterWish) AllowsChosen(chosen []ClusterCandidate) bool {
-	places := make([]int, len(chosen))
-	for i := range places {
-		places[i] = i
-	}
 	w.Clusters.Min = 0
 	w.Groups = slices.Clone(w.Groups)
 	for k := range w.Groups {
 		w.Groups[k].Min = 0
 	}
-	return w.meetsConstraints(chosen, places)
-}
-
-// meetsConstraints reports whether a choice meets all constraints.
-func (w ClusterWish) meetsConstraints(candidates []ClusterCandidate, chosen []int) bool {
-	if len(chosen) < w.Clusters.Min {
-		return false
-	}
-	if len(chosen) > w.Clusters.upperBound() && (w.Strict || len(w.withoutSpare(candidates, chosen)) < len(chosen)) {
-		return false
-	}
-	for k, constraint := range w.Groups {
-		groups := map[string]bool{}
-		for _, i := range chosen {
-			for _, group := range candidates[i].Groups[k] {
-				groups[group] = true
-			}
-		}
-		if len(groups) < constraint.Min || len(groups) > constraint.upperBound() {
-			return false
-		}
-	}
-	return true
+	return w.meetsConstraints(numberGroups(chosen, len(w.Groups)).tallyAll())
 }

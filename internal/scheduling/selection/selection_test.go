@@ -139,7 +139,7 @@ func TestSelectionsKeepTheirPromises(t *testing.T) {
 			candidates = append(candidates, c)
 		}
 		places, err := w.SelectClusters(candidates)
-		if err == nil && !w.meetsConstraints(candidates, places) {
+		if err == nil && !meets(w, candidates, places) {
 			t.Fatalf("seed %d: %v does not meet %+v: %v", seed, places, w, candidates)
 		}
 		if err != nil && len(w.Groups) == 1 && feasible(w, candidates) {
@@ -198,8 +198,8 @@ func TestTriesShareTheSearch(t *testing.T) {
 	}
 	steps := func(tries int) int {
 		wish := ClusterWish{Groups: []GroupConstraint{zone(50, 60)}, Clusters: Bounds{Min: 80}, Tries: tries}
-		s := &groupSearch{ClusterWish: wish, candidates: candidates, widest: 1}
-		if chosen := s.narrowByGroups(0, ranked, make([]map[string]bool, 1)); chosen != nil {
+		s := newGroupSearch(wish, candidates)
+		if chosen := s.narrowByGroups(0, ranked, nil); chosen != nil {
 			t.Errorf("%d tries: %v are chosen", tries, chosen)
 		}
 		return s.steps
@@ -310,6 +310,10 @@ func byHand(w ClusterWish, candidates []ClusterCandidate) []int {
 	return nil
 }
 
+func meets(w ClusterWish, candidates []ClusterCandidate, places []int) bool {
+	return w.meetsConstraints(numberGroups(candidates, len(w.Groups)).tallyMembers(places))
+}
+
 // feasible tries all choices.
 func feasible(w ClusterWish, candidates []ClusterCandidate) bool {
 	for bits := range 1 << len(candidates) {
@@ -319,7 +323,7 @@ func feasible(w ClusterWish, candidates []ClusterCandidate) bool {
 				places = append(places, i)
 			}
 		}
-		if len(places) > 0 && w.meetsConstraints(candidates, places) {
+		if len(places) > 0 && meets(w, candidates, places) {
 			return true
 		}
 	}
@@ -337,8 +341,9 @@ func TestManySpareClustersAreLeftOut(t *testing.T) {
 				candidates[i].Groups = [][]string{{fmt.Sprint(i)}}
 			}
 		}
+		numbers := numberGroups(candidates, 1)
 		return func() {
-			if needed := (ClusterWish{}).withoutSpare(candidates, chosen); !slices.Equal(needed, append([]int{0}, chosen[many/2:]...)) {
+			if needed := numbers.tallyMembers(chosen).withoutSpare(); !slices.Equal(needed, append([]int{0}, chosen[many/2:]...)) {
 				t.Errorf("of %d clusters %d are needed", many, len(needed))
 			}
 		}
