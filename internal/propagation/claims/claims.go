@@ -106,8 +106,8 @@ func PolicySendsObject(policy policyv1alpha1.Policy, object selector.Object, bin
 // PolicyHoldsObject reports whether a policy has claimed an object that it selects. Whoever may write the
 // object or its binding can give either any marks: they count only for a policy that selects the
 // object, and those of the binding only if the object has none.
-func PolicyHoldsObject(policy policyv1alpha1.Policy, object selector.Object, binding metav1.Object) bool {
-	return PolicyClaimsObject(policy, ClaimHolder(object, binding)) && new(Selections).matchPriority(object, policy) != selector.None
+func (s *Selections) PolicyHoldsObject(policy policyv1alpha1.Policy, object selector.Object, binding metav1.Object) bool {
+	return PolicyClaimsObject(policy, ClaimHolder(object, binding)) && s.matchPriority(object, policy) != selector.None
 }
 
 // HasClaimMarks reports whether the object says that some policy claims it.

@@ -167,7 +167,7 @@ func TestHolds(t *testing.T) {
 		"the policy is being deleted":                  {deleting, wide("w"), wide("w"), false},
 		"the policy has no ID, nor have the marks":     {withoutID(wide("w")), nil, withoutID(wide("w")), false},
 	} {
-		if got := PolicyHoldsObject(c.policy, web(c.object), bindingOf(c.binding)); got != c.want {
+		if got := new(Selections).PolicyHoldsObject(c.policy, web(c.object), bindingOf(c.binding)); got != c.want {
 			t.Errorf("%s: %t, want %t", name, got, c.want)
 		}
 	}

@@ -20,13 +20,11 @@ import (
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/hub/propagation/announce"
-	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
 	"github.com/capstan-io/capstan/internal/hub/propagation/send"
 	"github.com/capstan-io/capstan/internal/hub/propagation/staging"
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/manifestwork/allowance"
 	"github.com/capstan-io/capstan/internal/manifestwork/allowance/counting"
-	"github.com/capstan-io/capstan/internal/propagation/claims"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
 	"github.com/capstan-io/capstan/internal/propagation/override"
 	"github.com/capstan-io/capstan/internal/propagation/references"
@@ -181,25 +179,6 @@ func (d *delivery) writeBatch(ctx context.Context, part staging.StageVerdict) (c
 	d.overridden = d.overridden || anyOverridden(part.Wanted)
 	d.applyChanges(ctx, changes)
 	return true, nil
-}
-
-// allowanceOwner returns whose allowance the works of a binding, and the bytes of its writes, count for: an administrator's if a
-// ClusterPropagationPolicy sends the object.
-func (c *BindingController) allowanceOwner(ctx context.Context, b binding, object *unstructured.Unstructured) (allowance.WorkOwner, error) {
-	owner := allowance.WorkOwner{Namespace: b.GetNamespace()}
-	name, says := lookup.PolicyOf(b)
-	if owner.Namespace == "" || !says || name.Namespace != "" {
-		return owner, nil
-	}
-	policy, err := lookup.ReadPolicy(ctx, c.Client, name)
-	if apierrors.IsNotFound(err) {
-		return owner, nil
-	}
-	if err != nil {
-		return owner, fmt.Errorf("looking whose works those of binding %q are: %w", client.ObjectKeyFromObject(b), err)
-	}
-	owner.ClusterWide = claims.PolicyHoldsObject(policy, object, b)
-	return owner, nil
 }
 
 // limitChanges returns the changes that the allowance of the owner lets through now. Those of bindings

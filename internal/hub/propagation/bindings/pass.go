@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
 	"github.com/capstan-io/capstan/internal/hub/propagation/store"
 	"github.com/capstan-io/capstan/internal/hub/propagation/sum"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
@@ -65,8 +66,8 @@ type bindingPhase func(*bindingPass, context.Context) error
 // runPhases takes the pass from the binding to its works in clusters, and back to its status. It returns
 // when to come back if nothing happens.
 func (p *bindingPass) runPhases(ctx context.Context) (_ ctrl.Result, err error) {
-	if p.owner, err = p.by.allowanceOwner(ctx, p.binding, p.object); err != nil {
-		return ctrl.Result{}, err
+	if p.owner, err = lookup.NewPayers(p.by.Client).FindPayer(ctx, p.binding, p.object); err != nil {
+		return ctrl.Result{}, err //nolint:wrapcheck // it names the binding
 	}
 	ctx = store.WithClusterWide(ctx, p.owner.ClusterWide)
 	for _, phase := range []bindingPhase{

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package lookup finds the binding of an object, or the name that a new one gets, and the
-// policy of a binding.
+// policy of a binding, with whose allowance it takes up.
 package lookup
 
 import (

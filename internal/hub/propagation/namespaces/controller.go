@@ -29,6 +29,7 @@ import (
 	"github.com/capstan-io/capstan/internal/cluster/view"
 	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
 	"github.com/capstan-io/capstan/internal/hub/propagation/send"
+	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/kube/events"
 	"github.com/capstan-io/capstan/internal/manifestwork/allowance"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
@@ -43,6 +44,11 @@ const (
 	reasonWorkReverted   = "WorkReverted"
 )
 
+// TemplateReader reads the metadata of objects that are sent to clusters; nil of one that there is not, or that is not known yet.
+type TemplateReader interface {
+	Get(key templates.Key) (object *metav1.PartialObjectMetadata, known bool)
+}
+
 // NamespaceDeps are what the controller works with.
 type NamespaceDeps struct {
 	// Client reads namespaces, bindings, clusters and works from a cache, and Live
@@ -50,6 +56,8 @@ type NamespaceDeps struct {
 	Client client.Client
 	Live   client.Reader
 	Writer send.WorkWriter
+	// Templates have the objects of bindings.
+	Templates TemplateReader
 	// Allowance says when works are written: there is one of each namespace for each cluster that has joined.
 	Allowance *allowance.Allowance
 	Events    *events.Recorder

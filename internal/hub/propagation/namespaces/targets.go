@@ -13,8 +13,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/cluster/view"
+	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
+	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/manifestwork/allowance"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
@@ -23,8 +26,9 @@ import (
 // namespaceTargets are the clusters that are to have a namespace.
 type namespaceTargets struct {
 	namespace string
-	// owners are those who pay for the works, by cluster: the users of the namespace where it is for their bindings, and
-	// nobody but the administrators where all clusters get it.
+	// owners are those who pay for the works, by cluster: the users of the namespace where it is for their bindings alone,
+	// those who write ClusterPropagationPolicies where one of these sends something there, and nobody but the administrators
+	// where all clusters get it.
 	owners map[string]allowance.WorkOwner
 	// sent are the clusters that a policy for the namespace itself sends it to, and never says that it is sent to none.
 	sent  map[string]bool
@@ -42,14 +46,8 @@ func (c *NamespaceController) namespaceTargets(ctx context.Context, namespace *c
 		targets.never = true
 		return targets, err
 	}
-	bindings := &workv1alpha2.ResourceBindingList{}
-	if err := c.Client.List(ctx, bindings, client.InNamespace(namespace.Name), client.UnsafeDisableDeepCopy); err != nil {
-		return targets, fmt.Errorf("listing the bindings of namespace %q: %w", namespace.Name, err)
-	}
-	for i := range bindings.Items {
-		for _, target := range deliver.BindingTargets(&bindings.Items[i].Spec) {
-			targets.owners[target.Name] = usersOf(namespace.Name)
-		}
+	if err := c.addBindingTargets(ctx, targets); err != nil {
+		return targets, err
 	}
 	if c.Everywhere {
 		all := &clusterv1.ManagedClusterList{}
@@ -69,6 +67,42 @@ func (c *NamespaceController) namespaceTargets(ctx context.Context, namespace *c
 		delete(targets.owners, name)
 	}
 	return targets, nil
+}
+
+// addBindingTargets adds the clusters that get an object of the namespace. Where an administrator has one sent, the namespace
+// does not wait for what its users write.
+func (c *NamespaceController) addBindingTargets(ctx context.Context, targets namespaceTargets) error {
+	bindings := &workv1alpha2.ResourceBindingList{}
+	if err := c.Client.List(ctx, bindings, client.InNamespace(targets.namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing the bindings of namespace %q: %w", targets.namespace, err)
+	}
+	payers := lookup.NewPayers(c.Client)
+	for i := range bindings.Items {
+		b := &bindings.Items[i]
+		owner, err := c.payerOfBinding(ctx, payers, b)
+		if err != nil {
+			return err
+		}
+		for _, target := range deliver.BindingTargets(&b.Spec) {
+			if _, paid := targets.owners[target.Name]; !paid || owner.ClusterWide {
+				targets.owners[target.Name] = owner
+			}
+		}
+	}
+	return nil
+}
+
+// payerOfBinding returns who pays for what a binding needs: the users of its namespace, unless it is known that a
+// ClusterPropagationPolicy sends the object.
+func (c *NamespaceController) payerOfBinding(ctx context.Context, payers *lookup.Payers, b *workv1alpha2.ResourceBinding) (allowance.WorkOwner, error) {
+	if b.Annotations[policyv1alpha1.AnnotationClusterPropagationPolicyName] == "" {
+		return usersOf(b.Namespace), nil
+	}
+	object, _ := c.Templates.Get(templates.KeyOf(b.Spec.Resource))
+	if object == nil {
+		return usersOf(b.Namespace), nil
+	}
+	return payers.FindPayer(ctx, b, object) //nolint:wrapcheck // it names the binding
 }
 
 // policyClusters returns the clusters that a policy for the namespace itself sends it to.

@@ -28,8 +28,10 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/hub/propagation/ownwrites"
 	"github.com/capstan-io/capstan/internal/hub/propagation/send"
+	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/kube/events"
 	"github.com/capstan-io/capstan/internal/manifestwork/allowance"
+	"github.com/capstan-io/capstan/internal/propagation/claims"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
 )
 
@@ -39,8 +41,17 @@ type fleetHub struct {
 	client.Client
 	*NamespaceController
 	clock *clocktesting.FakePassiveClock
+	// objects are those of bindings.
+	objects knownObjects
 	// stored are the bytes of works that were created or deleted.
 	created, deleted, stored atomic.Int64
+}
+
+// knownObjects are the metadata of objects of the hub.
+type knownObjects map[templates.Key]*metav1.PartialObjectMetadata
+
+func (o knownObjects) Get(key templates.Key) (object *metav1.PartialObjectMetadata, known bool) {
+	return o[key], true
 }
 
 // newFleetHub returns a hub with namespaces, which shares with many others what is written in a second.
@@ -51,7 +62,7 @@ func newFleetHub(t *testing.T, clusters int, writers int64, namespaces ...string
 		policyv1alpha1.AddToScheme(scheme), workv1alpha2.AddToScheme(scheme), workv1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	h := &fleetHub{T: t, clock: clocktesting.NewFakePassiveClock(time.Unix(1000, 0))}
+	h := &fleetHub{T: t, clock: clocktesting.NewFakePassiveClock(time.Unix(1000, 0)), objects: knownObjects{}}
 	created := ownwrites.NewCreatedWorks(h.clock)
 	hub := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
@@ -96,7 +107,7 @@ func newFleetHub(t *testing.T, clusters int, writers int64, namespaces ...string
 	h.Client = hub.Build()
 	h.NamespaceController = NewNamespaceController(NamespaceDeps{
 		Client: h.Client, Live: h.Client, Writer: send.WorkWriter{Client: h.Client, Live: h.Client, Created: created, Restless: send.NewRestlessWorks(h.clock)},
-		Allowance: allowance.NewAllowance(h.clock, allowance.DefaultShared, writers), Events: events.NewDiscardRecorder(), Clock: h.clock,
+		Templates: h.objects, Allowance: allowance.NewAllowance(h.clock, allowance.DefaultShared, writers), Events: events.NewDiscardRecorder(), Clock: h.clock,
 	})
 	return h
 }
@@ -116,6 +127,12 @@ func (h *fleetHub) sends(namespace string, clusters int) time.Duration {
 	if err := h.Update(h.Context(), b); err != nil {
 		h.Fatal(err)
 	}
+	return h.looksAt(namespace)
+}
+
+// looksAt looks at a namespace, and returns how soon to look again.
+func (h *fleetHub) looksAt(namespace string) time.Duration {
+	h.Helper()
 	result, err := h.Reconcile(h.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: namespace}})
 	if err != nil {
 		h.Fatal(err)
@@ -153,6 +170,55 @@ func TestNamespacesThatComeAndGoHoldUpNobody(t *testing.T) {
 	definition := allowance.WorkWrite{Work: types.NamespacedName{Namespace: "edge-0", Name: "definition"}, Bytes: 1 << 20}
 	if held := h.Allowance.AdmitWrites(allowance.WorkOwner{}, []allowance.WorkWrite{definition}); held.AnyHeld() {
 		t.Errorf("the definition of an administrator waits for %s", held.Again)
+	}
+}
+
+// TestATenantHoldsBackNoNamespaceOfAnAdministrator has a tenant write all that he may in his namespace, while an administrator has
+// a NetworkPolicy in it sent to one more cluster. The marks of the same policy on what it does not select help nobody.
+func TestATenantHoldsBackNoNamespaceOfAnAdministrator(t *testing.T) {
+	const clusters, writers = 30, 16384
+	h := newFleetHub(t, clusters, writers, "shop")
+	policy := &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{
+		Name: "isolation", Labels: map[string]string{policyv1alpha1.LabelClusterPropagationPolicyID: "permanent"},
+	}}
+	policy.Spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: "networking.k8s.io/v1", Kind: "NetworkPolicy", Name: "isolated"}}
+	if err := h.Create(h.Context(), policy); err != nil {
+		t.Fatal(err)
+	}
+	if again := h.sends("shop", clusters); again == 0 || h.created.Load() >= clusters-2 {
+		t.Fatalf("%d works are created, so that nobody waits", h.created.Load())
+	}
+	sends := func(object, cluster string) bool {
+		h.sendsByPolicy(policy, object, cluster)
+		h.looksAt("shop")
+		work := types.NamespacedName{Namespace: cluster, Name: deliver.NamespaceWorkName("shop")}
+		return h.Get(h.Context(), work, &workv1.ManifestWork{}) == nil
+	}
+	if sends("another", fmt.Sprint("edge-", clusters-1)) {
+		t.Error("the namespace comes to the cluster of an object that the policy does not select")
+	}
+	if !sends("isolated", fmt.Sprint("edge-", clusters-2)) {
+		t.Error("the namespace waits for its users where a NetworkPolicy of an administrator needs it")
+	}
+}
+
+// sendsByPolicy has a NetworkPolicy of a namespace, with the marks of a policy, sent to a cluster.
+func (h *fleetHub) sendsByPolicy(policy *policyv1alpha1.ClusterPropagationPolicy, object, cluster string) {
+	h.Helper()
+	marks := claims.MarksForPolicy(policy)
+	of := workv1alpha2.ObjectReference{APIVersion: "networking.k8s.io/v1", Kind: "NetworkPolicy", Namespace: "shop", Name: object}
+	key := templates.KeyOf(of)
+	h.objects[key] = &metav1.PartialObjectMetadata{
+		TypeMeta:   metav1.TypeMeta{APIVersion: of.APIVersion, Kind: of.Kind},
+		ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace, Name: object, Labels: marks.Labels, Annotations: marks.Annotations},
+	}
+	b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{
+		Namespace: of.Namespace, Name: claims.BindingNames(key.Kind, object)[0], Labels: marks.Labels, Annotations: marks.Annotations,
+	}}
+	b.Spec.Resource = of
+	b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: cluster}}
+	if err := h.Create(h.Context(), b); err != nil {
+		h.Fatal(err)
 	}
 }
 
