@@ -223,7 +223,7 @@ func SetupPropagationControllers(ctx context.Context, mgr ctrl.Manager, o SetupO
 	})
 	follows := namespaces.NewNamespaceController(namespaces.NamespaceDeps{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Writer: send.WorkWriter{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Created: works, Restless: restless}, Events: recorder,
-		Templates: watched, Allowance: allowed, Clock: o.Clock, Everywhere: o.Gates.Enabled(features.NamespaceSyncAll),
+		Fleet: clusters, Templates: watched, Allowance: allowed, Clock: o.Clock, Everywhere: o.Gates.Enabled(features.NamespaceSyncAll),
 	})
 	return errors.Join(
 		interpreters.NewInterpreterController(mgr.GetClient(), customs, watched, interpreters.ChangeListeners{Template: signal.objects.Add, Binding: signal.bindingChanged}).SetupWithManager(mgr),

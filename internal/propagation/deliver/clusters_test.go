@@ -77,4 +77,11 @@ func TestTargetsAreBounded(t *testing.T) {
 	if !slices.ContainsFunc(targets, func(c workv1alpha2.TargetCluster) bool { return c.Name == "c0-0" && c.Replicas == 3 }) {
 		t.Error("the first of the others is not among them")
 	}
+	names := map[string]bool{}
+	for name := range TargetNames(spec) {
+		names[name] = true
+	}
+	if slices.ContainsFunc(targets, func(c workv1alpha2.TargetCluster) bool { return !names[c.Name] }) || len(names) != 2*targetsMax+1 {
+		t.Errorf("of the %d clusters some are not among %d names", len(targets), len(names))
+	}
 }

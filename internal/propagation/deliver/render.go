@@ -211,6 +211,25 @@ func BindingTargets(spec *workv1alpha2.ResourceBindingSpec) []workv1alpha2.Targe
 	return slices.SortedFunc(maps.Values(by), func(a, b workv1alpha2.TargetCluster) int { return strings.Compare(a.Name, b.Name) })
 }
 
+// TargetNames are the names of the clusters that a binding sends its object to, in no order, and some of them several times. It
+// makes nothing of them, however many they are, and leaves out none that BindingTargets has.
+func TargetNames(spec *workv1alpha2.ResourceBindingSpec) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := range spec.Clusters {
+			if !yield(spec.Clusters[i].Name) {
+				return
+			}
+		}
+		for i := range spec.RequiredBy {
+			for k := range spec.RequiredBy[i].Clusters {
+				if !yield(spec.RequiredBy[i].Clusters[k].Name) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // errUndivided is the problem of clusters that were chosen before it was known that
 // the object has replicas. To send it with none would stop what runs there.
 var errUndivided = errors.New("how many replicas the cluster gets is not decided yet: it keeps what it has")

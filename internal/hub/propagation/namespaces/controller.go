@@ -11,6 +11,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -56,6 +58,8 @@ type NamespaceDeps struct {
 	Client client.Client
 	Live   client.Reader
 	Writer send.WorkWriter
+	// Fleet has the clusters that exist.
+	Fleet *fleet.Fleet
 	// Templates have the objects of bindings.
 	Templates TemplateReader
 	// Allowance says when works are written: there is one of each namespace for each cluster that has joined.
@@ -89,6 +93,9 @@ func NewNamespaceController(d NamespaceDeps) *NamespaceController {
 
 // Reconcile sends one namespace to the clusters that are to have it.
 func (c *NamespaceController) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	if err := c.Fleet.LoadClusters(ctx, c.Live); err != nil {
+		return ctrl.Result{}, fmt.Errorf("reading the clusters that namespace %q may go to: %w", req.Name, err)
+	}
 	works := &workv1.ManifestWorkList{}
 	if err := c.Client.List(ctx, works, client.MatchingFields{IndexNamespace: req.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return ctrl.Result{}, fmt.Errorf("listing the works of namespace %q: %w", req.Name, err)
@@ -104,7 +111,7 @@ func (c *NamespaceController) Reconcile(ctx context.Context, req ctrl.Request) (
 	case !namespace.DeletionTimestamp.IsZero():
 		return ctrl.Result{}, nil // it comes again when it is gone
 	}
-	targets, err := c.namespaceTargets(ctx, namespace)
+	targets, err := c.namespaceTargets(ctx, namespace, works.Items)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -128,13 +135,13 @@ func (c *NamespaceController) Reconcile(ctx context.Context, req ctrl.Request) (
 			again = shorterWait(again, wait)
 		}
 	}
-	for _, problem := range problems {
-		if errors.Is(problem, deliver.ErrNoCluster) {
-			again = shorterWait(again, awaitAccepted)
-		}
+	if targets.awaits || slices.ContainsFunc(slices.Collect(maps.Values(problems)), isNoCluster) {
+		again = shorterWait(again, awaitAccepted)
 	}
 	return ctrl.Result{RequeueAfter: again}, send.JoinErrors(failed)
 }
+
+func isNoCluster(problem error) bool { return errors.Is(problem, deliver.ErrNoCluster) }
 
 // retryDelay returns how soon to try again what could not be written to a cluster because of that cluster alone, which all
 // others would wait for as long as it likes; 0 for any other error.

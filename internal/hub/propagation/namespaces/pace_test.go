@@ -26,6 +26,7 @@ import (
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
 	"github.com/capstan-io/capstan/internal/hub/propagation/ownwrites"
 	"github.com/capstan-io/capstan/internal/hub/propagation/send"
 	"github.com/capstan-io/capstan/internal/kube/events"
@@ -86,7 +87,7 @@ func TestNamespacesGoToManyClustersAtAPace(t *testing.T) {
 	c := hub.Build()
 	controller := NewNamespaceController(NamespaceDeps{
 		Client: c, Live: c, Writer: send.WorkWriter{Client: c, Live: c, Created: ownwrites.NewCreatedWorks(clk), Restless: send.NewRestlessWorks(clk)},
-		Allowance: allowed, Events: events.NewDiscardRecorder(), Clock: clk, Everywhere: true,
+		Allowance: allowed, Events: events.NewDiscardRecorder(), Clock: clk, Everywhere: true, Fleet: fleet.NewFleet(clk),
 	})
 	for looks := 0; works.Load() < clusters*namespaces; looks++ {
 		next := time.Duration(0)

@@ -123,7 +123,7 @@ func TestARestlessClusterHoldsUpNoOther(t *testing.T) {
 	}).WithIndex(&workv1.ManifestWork{}, IndexNamespace, func(object client.Object) []string { return []string{deliver.OfNamespace(object)} }).Build()
 	controller := NewNamespaceController(NamespaceDeps{
 		Client: c, Live: c, Writer: send.WorkWriter{Client: c, Live: c, Created: ownwrites.NewCreatedWorks(clk), Restless: send.NewRestlessWorks(clk)},
-		Allowance: allowance.NewAllowance(clk, allowance.DefaultShared, 1), Events: events.NewDiscardRecorder(), Clock: clk, Everywhere: true,
+		Allowance: allowance.NewAllowance(clk, allowance.DefaultShared, 1), Events: events.NewDiscardRecorder(), Clock: clk, Everywhere: true, Fleet: fleet.NewFleet(clk),
 	})
 	again := time.Duration(0)
 	for look := range 20 {

@@ -15,6 +15,7 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/cluster/view"
 	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
@@ -33,20 +34,22 @@ type namespaceTargets struct {
 	// sent are the clusters that a policy for the namespace itself sends it to, and never says that it is sent to none.
 	sent  map[string]bool
 	never bool
+	// awaits says that bindings name a cluster that does not exist.
+	awaits bool
 }
 
 // usersOf returns who pays for what the bindings of a namespace need.
 func usersOf(namespace string) allowance.WorkOwner { return allowance.WorkOwner{Namespace: namespace} }
 
-// namespaceTargets returns the clusters that are to have a namespace.
-func (c *NamespaceController) namespaceTargets(ctx context.Context, namespace *corev1.Namespace) (namespaceTargets, error) {
+// namespaceTargets returns the clusters that are to have a namespace, which has works in some.
+func (c *NamespaceController) namespaceTargets(ctx context.Context, namespace *corev1.Namespace, works []workv1.ManifestWork) (namespaceTargets, error) {
 	targets := namespaceTargets{namespace: namespace.Name, owners: map[string]allowance.WorkOwner{}}
 	own, err := c.fleetOfCluster(ctx, namespace.Name, view.IdentityFromCluster)
 	if err != nil || !isPropagated(namespace, own) {
 		targets.never = true
 		return targets, err
 	}
-	if err := c.addBindingTargets(ctx, targets); err != nil {
+	if err := c.addBindingTargets(ctx, &targets, works); err != nil {
 		return targets, err
 	}
 	if c.Everywhere {
@@ -70,12 +73,18 @@ func (c *NamespaceController) namespaceTargets(ctx context.Context, namespace *c
 }
 
 // addBindingTargets adds the clusters that get an object of the namespace. Where an administrator has one sent, the namespace
-// does not wait for what its users write.
-func (c *NamespaceController) addBindingTargets(ctx context.Context, targets namespaceTargets) error {
+// does not wait for what its users write. Whoever writes bindings can name any number of clusters that do not exist: they
+// count only where there is a work, which stays.
+func (c *NamespaceController) addBindingTargets(ctx context.Context, targets *namespaceTargets, works []workv1.ManifestWork) error {
 	bindings := &workv1alpha2.ResourceBindingList{}
 	if err := c.Client.List(ctx, bindings, client.InNamespace(targets.namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the bindings of namespace %q: %w", targets.namespace, err)
 	}
+	has := map[string]bool{}
+	for i := range works {
+		has[works[i].Namespace] = true
+	}
+	clusters := c.Fleet.Snapshot()
 	payers := lookup.NewPayers(c.Client)
 	for i := range bindings.Items {
 		b := &bindings.Items[i]
@@ -83,9 +92,13 @@ func (c *NamespaceController) addBindingTargets(ctx context.Context, targets nam
 		if err != nil {
 			return err
 		}
-		for _, target := range deliver.BindingTargets(&b.Spec) {
-			if _, paid := targets.owners[target.Name]; !paid || owner.ClusterWide {
-				targets.owners[target.Name] = owner
+		for name := range deliver.TargetNames(&b.Spec) {
+			if _, exists := clusters.FindCluster(name); !exists && !has[name] {
+				targets.awaits = true
+				continue
+			}
+			if _, paid := targets.owners[name]; !paid || owner.ClusterWide {
+				targets.owners[name] = owner
 			}
 		}
 	}

@@ -26,6 +26,7 @@ import (
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
 	"github.com/capstan-io/capstan/internal/hub/propagation/ownwrites"
 	"github.com/capstan-io/capstan/internal/hub/propagation/send"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
@@ -107,7 +108,7 @@ func newFleetHub(t *testing.T, clusters int, writers int64, namespaces ...string
 	h.Client = hub.Build()
 	h.NamespaceController = NewNamespaceController(NamespaceDeps{
 		Client: h.Client, Live: h.Client, Writer: send.WorkWriter{Client: h.Client, Live: h.Client, Created: created, Restless: send.NewRestlessWorks(h.clock)},
-		Templates: h.objects, Allowance: allowance.NewAllowance(h.clock, allowance.DefaultShared, writers), Events: events.NewDiscardRecorder(), Clock: h.clock,
+		Fleet: fleet.NewFleet(h.clock), Templates: h.objects, Allowance: allowance.NewAllowance(h.clock, allowance.DefaultShared, writers), Events: events.NewDiscardRecorder(), Clock: h.clock,
 	})
 	return h
 }
