@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
@@ -30,6 +31,7 @@ func TestAMemberDoesNotChangeTheMarksOfItsWorks(t *testing.T) {
 		Namespace: name, Name: "web", Labels: map[string]string{"mark": "web"}, Annotations: map[string]string{"of": "web", "since": "today"},
 		Finalizers: []string{workv1.FinalizerManifestWorkCleanup},
 	}}
+	work.Spec.DeleteOption = &workv1.DeleteOption{PropagationPolicy: workv1.DeletePropagationPolicyForeground, TTLSecondsAfterFinished: ptr.To[int64](600)}
 	work.Spec.Workload.Manifests = []workv1.Manifest{{RawExtension: runtime.RawExtension{
 		Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"web","annotations":null}}`),
 	}}}
@@ -50,7 +52,7 @@ func TestAMemberDoesNotChangeTheMarksOfItsWorks(t *testing.T) {
 			return agent.Update(ctx, is)
 		}
 	}
-	const marks, finalizers = "neither the labels nor the annotations nor the owners", "may add no finalizer"
+	const marks, finalizers, timeToLive = "neither the labels nor the annotations nor the owners", "may add no finalizer", "may leave spec.deleteOption.ttlSecondsAfterFinished out"
 	for _, c := range []struct {
 		what  string
 		write func(context.Context) error
@@ -67,10 +69,13 @@ func TestAMemberDoesNotChangeTheMarksOfItsWorks(t *testing.T) {
 			w.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: "gone", UID: "gone"}}
 		}), marks},
 		{"a finalizer that stays", update(func(w *workv1.ManifestWork) { w.Finalizers = append(w.Finalizers, "example.com/stay") }), finalizers},
+		{"another time to live", patch(types.MergePatchType, `{"spec":{"deleteOption":{"ttlSecondsAfterFinished":0}}}`), timeToLive},
+		{"no time to live, and no finalizer", patch(types.MergePatchType, `{"metadata":{"finalizers":null},"spec":{"deleteOption":{"ttlSecondsAfterFinished":0}}}`), timeToLive},
 		{"the finalizer, by the types of the agent", update(func(w *workv1.ManifestWork) { w.Finalizers = nil }), ""},
 		{"the finalizer, as OCM's agent does", patch(types.MergePatchType, `{"metadata":{"finalizers":["`+workv1.FinalizerManifestWorkCleanup+`"]}}`), ""},
 		{"a spec in another spelling", patch(types.MergePatchType,
 			`{"spec":{"deleteOption":null,"workload":{"manifests":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"web"}}]}}}`), ""},
+		{"a time to live of its own", patch(types.MergePatchType, `{"spec":{"deleteOption":{"ttlSecondsAfterFinished":600}}}`), timeToLive},
 		{"the status", func(ctx context.Context) error {
 			return agent.Status().Patch(ctx, work.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"status":{"conditions":[]}}`)))
 		}, ""},

@@ -132,10 +132,13 @@ type WorkChanges struct {
 // IsEmpty reports whether there is nothing to do.
 func (c WorkChanges) IsEmpty() bool { return len(c.New)+len(c.Changed)+len(c.Gone) == 0 }
 
-// AllowanceWrites returns what the works have, and are to have, that are to be written.
-func (c WorkChanges) AllowanceWrites() (all []allowance.WorkWrite) {
+// AllowanceWrites returns what the works have, and are to have, that are to be written. Of new ones, those are repairs that
+// are made again, as somebody else has deleted them.
+func (c WorkChanges) AllowanceWrites(isMadeAgain func(*workv1.ManifestWork) bool) (all []allowance.WorkWrite) {
 	for _, work := range c.New {
-		all = append(all, allowance.WriteOf(work, nil))
+		write := allowance.WriteOf(work, nil)
+		write.Repairs = isMadeAgain(work)
+		all = append(all, write)
 	}
 	for _, change := range c.Changed {
 		write := allowance.WriteOf(change.Wanted, change.Present)

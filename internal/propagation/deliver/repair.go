@@ -48,6 +48,7 @@ func (c WorkChange) IsRepair() bool {
 }
 
 // WrittenAlike reports whether what the hub wrote last is the same in two works, or in one before and after a change.
-func WrittenAlike(a, b metav1.Object) bool {
-	return a.GetAnnotations()[annotationWritten] == b.GetAnnotations()[annotationWritten]
-}
+func WrittenAlike(a, b metav1.Object) bool { return WrittenHash(a) == WrittenHash(b) }
+
+// WrittenHash returns the hash of what the hub wrote into a work last, "" if that is not known.
+func WrittenHash(work metav1.Object) string { return work.GetAnnotations()[annotationWritten] }

@@ -13,6 +13,7 @@ import (
 // before that does not say what was written.
 func TestWhatOthersUndoIsARepair(t *testing.T) {
 	const silent, preserved = "{clusters: [{name: a}]}", "{clusters: [{name: a}], preserveResourcesOnDeletion: true}"
+	isMadeAgain := func(*workv1.ManifestWork) bool { return false }
 	undo := func(work *workv1.ManifestWork) {
 		work.Spec.DeleteOption = &workv1.DeleteOption{PropagationPolicy: workv1.DeletePropagationPolicyOrphan}
 	}
@@ -32,6 +33,11 @@ func TestWhatOthersUndoIsARepair(t *testing.T) {
 		if err != nil || len(made.New) != 1 {
 			t.Fatal(made, err)
 		}
+		for _, again := range []bool{false, true} {
+			if write := made.AllowanceWrites(func(*workv1.ManifestWork) bool { return again })[0]; write.Repairs != again {
+				t.Errorf("%s: a new work that is made again, %t, counts as a repair: %t", name, again, write.Repairs)
+			}
+		}
 		work := made.New[0].DeepCopy()
 		test.others(work)
 		slim, err := SlimWork(work)
@@ -43,7 +49,7 @@ func TestWhatOthersUndoIsARepair(t *testing.T) {
 			t.Fatalf("%s: %d works are written (%v)", name, len(changes.Changed), err)
 		}
 		for n, change := range changes.Changed {
-			if is := change.IsRepair(); is != test.alike || changes.AllowanceWrites()[n].Repairs != is {
+			if is := change.IsRepair(); is != test.alike || changes.AllowanceWrites(isMadeAgain)[n].Repairs != is {
 				t.Errorf("%s: it counts as a repair: %t, want %t", name, is, test.alike)
 			}
 			patch(t, work, change)

@@ -123,9 +123,9 @@ const WorkGuardName = "capstan-guard-manifestworks"
 // WorkGuard returns the admission policy that keeps the agents of clusters from the labels,
 // annotations and owners of their ManifestWorks, by which the hub finds works and decides
 // what becomes of them. Agents write status, whose size it bounds, and the one finalizer by which they clean up:
-// the hub takes that one off when nobody waits for an agent any more, and no other. The
-// spec cannot be guarded: an agent that changes finalizers writes it as its types have it,
-// which is not always how the hub has it.
+// the hub takes that one off when nobody waits for an agent any more, and no other. Of the
+// spec it keeps them from the time to live, by which the hub deletes works. All else there cannot be
+// guarded: an agent that changes finalizers writes it as its types have it, which is not always how the hub has it.
 func WorkGuard(h Hub) []render.Object {
 	return render.AdmissionPolicy(h.resourceMeta(WorkGuardName).InNamespace(""), admissionv1ac.ValidatingAdmissionPolicySpec().
 		WithMatchConstraints(admissionv1ac.MatchResources().WithResourceRules(
@@ -144,6 +144,9 @@ func WorkGuard(h Hub) []render.Object {
 			admissionv1ac.Validation().WithReason("Forbidden").
 				WithExpression(fmt.Sprintf("object.metadata.?finalizers.orValue([]).all(f, f == '%s' || f in oldObject.metadata.?finalizers.orValue([]))", workv1.FinalizerManifestWorkCleanup)).
 				WithMessage(fmt.Sprintf("the agent of a cluster may add no finalizer to a ManifestWork but %s", workv1.FinalizerManifestWorkCleanup)),
+			admissionv1ac.Validation().WithReason("Forbidden").
+				WithExpression("!object."+timeToLive+".hasValue() || object."+timeToLive+" == oldObject."+timeToLive).
+				WithMessage("the agent of a cluster may leave spec.deleteOption.ttlSecondsAfterFinished out of a ManifestWork, but not set it: the author of the work says when the hub deletes it"),
 			sizeOfStatus("values", "values"),
 			sizeOfStatus("others", "conditions and names")))
 }
@@ -158,6 +161,7 @@ const (
 	// objectBytesMax is more than etcd takes: what may have as much is not measured.
 	objectBytesMax = 3 << 19
 
+	timeToLive      = "?spec.?deleteOption.?ttlSecondsAfterFinished"
 	isNamespaceWork = "object.metadata.?labels[?'" + deliver.LabelNamespace + "'].hasValue()"
 )
 

@@ -196,7 +196,7 @@ func (d *delivery) limitChanges(ctx context.Context, changes deliver.WorkChanges
 	if mistake != nil {
 		d.by.Events.Eventf(d.binding, nil, corev1.EventTypeWarning, "NamespaceLimitInvalid", action, "%v", mistake)
 	}
-	held := d.by.Allowance.AdmitWrites(d.owner, changes.AllowanceWrites())
+	held := d.by.Allowance.AdmitWrites(d.owner, changes.AllowanceWrites(d.by.Restless.IsMadeAgain))
 	d.limited = d.limited.MergeHeld(held)
 	changes.New = d.takeHeld(changes.New, held)
 	return changes.WithoutHeld(held), nil

@@ -183,6 +183,7 @@ func (c *BindingController) onWork() handler.EventHandler {
 		},
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q bindingQueue) {
 			c.Created.ForgetWork(client.ObjectKeyFromObject(e.Object))
+			c.Restless.ObserveDeleted(e.Object)
 			add(q, e.Object)
 		},
 	}

@@ -23,6 +23,7 @@ import (
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
+	"github.com/capstan-io/capstan/internal/hub/propagation/send"
 	"github.com/capstan-io/capstan/internal/manifestwork/allowance"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
 )
@@ -43,7 +44,7 @@ func newTenants(t *testing.T) tenants {
 	}
 	hub := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&workv1alpha2.ResourceBinding{}).Build()
 	clk := clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0))
-	return tenants{T: t, clock: clk, bindingFinalizer: bindingFinalizer{BindingControllerDeps{Client: hub, Live: hub, Clock: clk, Allowance: allowance.NewAllowance(clk, allowance.DefaultShared, 1)}}}
+	return tenants{T: t, clock: clk, bindingFinalizer: bindingFinalizer{BindingControllerDeps{Client: hub, Live: hub, Clock: clk, Allowance: allowance.NewAllowance(clk, allowance.DefaultShared, 1), Restless: send.NewRestlessWorks(clk)}}}
 }
 
 // sends creates a binding with works of so many bytes.

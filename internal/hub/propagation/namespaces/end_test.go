@@ -62,7 +62,8 @@ func TestOnlyAgentsThatKnowWhatTheyMadeDeleteANamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	controller := NewNamespaceController(NamespaceDeps{Client: c, Live: c, Writer: send.WorkWriter{Client: c, Live: c, Created: ownwrites.NewCreatedWorks(clocktesting.NewFakePassiveClock(metav1.Now().Time))}})
+	clk := clocktesting.NewFakePassiveClock(metav1.Now().Time)
+	controller := NewNamespaceController(NamespaceDeps{Client: c, Live: c, Writer: send.WorkWriter{Client: c, Live: c, Created: ownwrites.NewCreatedWorks(clk), Restless: send.NewRestlessWorks(clk)}})
 	again := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
 	if err := errors.Join(c.Create(t.Context(), again), controller.deleteNamespaceWorks(t.Context(), "shop", list.Items)); err != nil {
 		t.Fatal(err)

@@ -30,7 +30,7 @@ func (c *NamespaceController) admitChanges(ctx context.Context, targets namespac
 		return changes, 0, err
 	}
 	writes := map[allowance.WorkOwner][]allowance.WorkWrite{}
-	for _, write := range changes.AllowanceWrites() {
+	for _, write := range changes.AllowanceWrites(c.Writer.Restless.IsMadeAgain) {
 		owner := targets.owners[write.Work.Namespace]
 		write.Has = write.Bytes // it needs no room
 		writes[owner] = append(writes[owner], write)

@@ -17,6 +17,7 @@ import (
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/kube/pace"
+	"github.com/capstan-io/capstan/internal/kube/written"
 	"github.com/capstan-io/capstan/internal/manifestwork/allowance"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
 )
@@ -38,6 +39,8 @@ const (
 	// its wait is long keeps none of them restless.
 	repairedRate  = (1 << 20) / 60
 	repairedBurst = 16 << 20
+	// lostFor is how long a work is remembered that somebody else has deleted.
+	lostFor = 10 * time.Minute
 )
 
 // RestlessError says that a work is not written now, as somebody changes it back each time.
@@ -61,52 +64,111 @@ type RestlessWorks struct {
 	clock clock.PassiveClock
 
 	mu    sync.Mutex
-	works map[types.NamespacedName]written
+	works map[types.NamespacedName]writtenWork
 	sweep int // how many there have to be for the next sweep
 	// repaired is what was written again, by cluster.
 	repaired *pace.ByteDebts[string]
+	lost     *written.RecentWrites[types.NamespacedName, lostWork]
 }
 
-// written is what was written to a work.
-type written struct {
+// writtenWork is what was written to a work.
+type writtenWork struct {
 	content uint64 // a hash of the spec
 	version string // the work as it was before
 	times   int
 	at      time.Time
 }
 
+// lostWork is a work that is being deleted, or was.
+type lostWork struct {
+	uid types.UID
+	// hash is of what was written into it last, "" if it is deleted here.
+	hash string
+}
+
 // NewRestlessWorks returns RestlessWorks that knows no work.
 func NewRestlessWorks(clk clock.PassiveClock) *RestlessWorks {
-	return &RestlessWorks{clock: clk, works: map[types.NamespacedName]written{}, sweep: sweepMin, repaired: pace.NewByteDebts[string](repairedRate, repairedBurst)}
+	return &RestlessWorks{
+		clock: clk, works: map[types.NamespacedName]writtenWork{}, sweep: sweepMin, repaired: pace.NewByteDebts[string](repairedRate, repairedBurst),
+		lost: written.NewRecentWrites[types.NamespacedName, lostWork](clk, lostFor),
+	}
+}
+
+// recordDeletion notes that a work is being deleted here.
+func (r *RestlessWorks) recordDeletion(work *workv1.ManifestWork) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lost.RecordWrite(client.ObjectKeyFromObject(work), lostWork{uid: work.UID})
+}
+
+// ObserveDeleted takes in that a cache shows a work no more.
+func (r *RestlessWorks) ObserveDeleted(work client.Object) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := client.ObjectKeyFromObject(work)
+	if lost, known := r.lost.FindWrite(key); known && lost.uid == work.GetUID() {
+		r.lost.ForgetWrite(key) // nobody else has done it
+	} else if hash := deliver.WrittenHash(work); hash != "" {
+		r.lost.RecordWrite(key, lostWork{uid: work.GetUID(), hash: hash})
+	}
+}
+
+// IsMadeAgain reports whether a new work is the same as one that somebody else has deleted of late.
+func (r *RestlessWorks) IsMadeAgain(work *workv1.ManifestWork) bool {
+	_, is := r.lostBefore(work)
+	return is
+}
+
+// lostBefore returns the UID of the work that somebody else has deleted of late, if a new one is the same.
+func (r *RestlessWorks) lostBefore(work *workv1.ManifestWork) (uid types.UID, is bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	lost, known := r.lost.FindWrite(client.ObjectKeyFromObject(work))
+	return lost.uid, known && lost.hash != "" && lost.hash == deliver.WrittenHash(work)
+}
+
+// beginCreate notes that a work is being created; a RestlessError if it must not be yet, as somebody deletes it each time.
+func (r *RestlessWorks) beginCreate(work *workv1.ManifestWork) error {
+	uid, again := r.lostBefore(work)
+	if !again {
+		return nil
+	}
+	return r.beginWrite(work, string(uid), 0) // deleted is also what a cluster had that goes and comes back, with all of its works
 }
 
 // beginChange notes that a work is being changed; a RestlessError if it must not be yet.
 func (r *RestlessWorks) beginChange(change deliver.WorkChange) error {
-	content, err := workSpecHash(change.Wanted)
+	repairs := 0
+	if change.IsRepair() {
+		repairs = int(allowance.WorkBytes(change.Wanted))
+	}
+	return r.beginWrite(change.Wanted, change.Present.ResourceVersion, repairs)
+}
+
+// beginWrite notes that a work is being written in the place of a version of it, and that so many bytes are repaired for its cluster.
+func (r *RestlessWorks) beginWrite(wanted *workv1.ManifestWork, version string, repairs int) error {
+	content, err := workSpecHash(wanted)
 	if err != nil {
 		return err
 	}
-	key := client.ObjectKeyFromObject(change.Present)
-	version := change.Present.ResourceVersion
+	key := client.ObjectKeyFromObject(wanted)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.clock.Now()
 	last, known := r.works[key]
 	switch {
 	case !known || last.content != content || last.isCalm(now):
-		last = written{content: content}
+		last = writtenWork{content: content}
 	case last.version == version:
 		return nil // the cache does not show yet what was written
 	case now.Sub(last.at) < last.writeDelay():
 		return &RestlessError{Work: key}
 	}
-	if change.IsRepair() {
-		if r.repaired.WaitBeforeWrite(key.Namespace, now) > 0 {
-			return &RestlessError{Work: key}
-		}
-		r.repaired.CountBytes(key.Namespace, int(allowance.WorkBytes(change.Wanted)), now)
+	if repairs > 0 && r.repaired.WaitBeforeWrite(key.Namespace, now) > 0 {
+		return &RestlessError{Work: key}
 	}
-	r.works[key] = written{content: content, version: version, times: last.times + 1, at: now}
+	r.repaired.CountBytes(key.Namespace, repairs, now)
+	r.works[key] = writtenWork{content: content, version: version, times: last.times + 1, at: now}
 	r.forgetCalm(now)
 	return nil
 }
@@ -125,14 +187,16 @@ func (r *RestlessWorks) forgetCalm(now time.Time) {
 }
 
 // writeDelay returns how long the same is not to be written again.
-func (w written) writeDelay() time.Duration {
+func (w writtenWork) writeDelay() time.Duration {
 	if w.times < calmWrites {
 		return 0
 	}
 	return min(waitMin<<min(w.times-calmWrites, 10), waitMax)
 }
 
-func (w written) isCalm(now time.Time) bool { return now.Sub(w.at) >= max(calmAfter, 2*w.writeDelay()) }
+func (w writtenWork) isCalm(now time.Time) bool {
+	return now.Sub(w.at) >= max(calmAfter, 2*w.writeDelay())
+}
 
 func workSpecHash(work *workv1.ManifestWork) (uint64, error) {
 	text, err := json.Marshal(work.Spec)

@@ -11,11 +11,13 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/manifestwork/allowance"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 )
 
 // TestARestlessWorkIsWrittenMoreSeldom looks at a work ten times a second for an hour that
@@ -104,6 +106,48 @@ func TestWhatAClusterUndoesIsSpacedByItsBytes(t *testing.T) {
 	}
 	if most := 16 + minutes + 1; repaired > most || repaired < most/2 {
 		t.Errorf("%d MiB are written again in %d minutes, want %d at most", repaired, minutes, most)
+	}
+}
+
+// TestWhatSomebodyElseDeletesIsMadeMoreSeldom has somebody delete a work whenever it is there, ten times a second for ten minutes; the hub
+// delete it itself, as a user wants it elsewhere and back; and the hub want something else each time.
+func TestWhatSomebodyElseDeletesIsMadeMoreSeldom(t *testing.T) {
+	const looks = 10 * 60 * 10
+	for name, test := range map[string]struct {
+		itself      bool
+		wanted      func(look int) int
+		least, most int
+	}{
+		"somebody deletes it":      {false, func(int) int { return 0 }, calmWrites + 5, 20},
+		"the hub deletes it":       {true, func(int) int { return 0 }, looks, looks},
+		"the hub changes its mind": {false, func(look int) int { return look }, looks, looks},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clk := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
+			r := NewRestlessWorks(clk)
+			made := 0
+			for look := range looks {
+				work := changeTo(test.wanted(look), 0).Wanted
+				marked, err := deliver.CompareWorks(map[string]*workv1.ManifestWork{work.Namespace: work}, nil, nil)
+				expect.NoError(t, err)
+				work = marked.New[0]
+				if again := made > 0 && !test.itself && test.most < looks; r.IsMadeAgain(work) != again {
+					t.Fatalf("look %d: it counts as made again: %t, want %t", look, !again, again)
+				}
+				if r.beginCreate(work) == nil {
+					made++
+					work.UID = types.UID(fmt.Sprint(look))
+					if test.itself {
+						r.recordDeletion(work)
+					}
+					r.ObserveDeleted(work)
+				}
+				clk.SetTime(clk.Now().Add(100 * time.Millisecond))
+			}
+			if made < test.least || made > test.most {
+				t.Errorf("it is made %d times, want between %d and %d", made, test.least, test.most)
+			}
+		})
 	}
 }
 

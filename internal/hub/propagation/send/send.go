@@ -114,6 +114,9 @@ func (w WorkWriter) createWork(ctx context.Context, work *workv1.ManifestWork) e
 		return nil
 	}
 	shown, err := w.isWorkCached(ctx, work)
+	if !shown && err == nil {
+		err = w.Restless.beginCreate(work)
+	}
 	if shown || err != nil {
 		w.Created.ForgetWork(key)
 		return err
@@ -209,6 +212,7 @@ func (w WorkWriter) deleteWork(ctx context.Context, work *workv1.ManifestWork, p
 			return fmt.Errorf("letting ManifestWork %q preserve what it delivered: %w", client.ObjectKeyFromObject(work), err)
 		}
 	}
+	w.Restless.recordDeletion(work)
 	if err := deletion.DeleteObject(ctx, w.Client, work, nil); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting ManifestWork %q: %w", client.ObjectKeyFromObject(work), err)
 	}

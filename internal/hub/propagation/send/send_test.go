@@ -71,7 +71,7 @@ func TestAWorkIsCreatedOnce(t *testing.T) {
 			}
 			hub := builder.Build()
 			clk := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
-			w := WorkWriter{Client: hub, Live: hub, Created: ownwrites.NewCreatedWorks(clk)}
+			w := WorkWriter{Client: hub, Live: hub, Created: ownwrites.NewCreatedWorks(clk), Restless: NewRestlessWorks(clk)}
 			failed := w.WriteChanges(t.Context(), deliver.WorkChanges{New: []*workv1.ManifestWork{work("a", "web")}})
 			err := JoinErrors(failed)
 			if apierrors.IsConflict(failed["member1"]) != test.conflict || WaitsForEarlier(err) != test.waits || asked != test.asked ||
@@ -107,7 +107,8 @@ func TestWhatIsPreservedIsNotRemovedWithItsWork(t *testing.T) {
 			work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "member1", Name: "web", UID: "1", Finalizers: []string{workv1.FinalizerManifestWorkCleanup}}}
 			work.Spec.DeleteOption = test.option
 			hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(work).Build()
-			w := WorkWriter{Client: hub, Live: hub, Created: ownwrites.NewCreatedWorks(clocktesting.NewFakePassiveClock(time.Unix(0, 0)))}
+			clk := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
+			w := WorkWriter{Client: hub, Live: hub, Created: ownwrites.NewCreatedWorks(clk), Restless: NewRestlessWorks(clk)}
 			if err := JoinErrors(w.WriteChanges(t.Context(), deliver.WorkChanges{Gone: []workv1.ManifestWork{*work}, Preserve: test.preserve})); err != nil {
 				t.Fatal(err)
 			}

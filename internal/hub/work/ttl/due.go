@@ -12,6 +12,7 @@ import (
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/manifestwork/allowance"
+	"github.com/capstan-io/capstan/internal/propagation/deliver"
 )
 
 // secondsMax is the longest time to wait, in seconds: 292 years.
@@ -19,8 +20,8 @@ const secondsMax = math.MaxInt64 / int64(time.Second)
 
 // DeletionTime returns when the work has to be deleted. It is false for one that stays:
 // that has not finished, has no time to live (or a negative one, or one that
-// nobody lives to see), is being deleted already, or is a part of a replica set,
-// which would make it again.
+// nobody lives to see), is being deleted already, or belongs to a controller that
+// would make it again.
 //
 // The time is counted from the transition of the condition Complete. The member
 // wrote it by its own clock; what that says of the time before the work existed
@@ -46,11 +47,18 @@ func ttlSeconds(work *workv1.ManifestWork) (int64, bool) {
 	if work.Spec.DeleteOption == nil || work.Spec.DeleteOption.TTLSecondsAfterFinished == nil {
 		return 0, false
 	}
-	if _, part := work.Labels[workv1.LabelManifestWorkReplicaSet]; part {
+	if isMadeAgain(work) {
 		return 0, false
 	}
 	seconds := *work.Spec.DeleteOption.TTLSecondsAfterFinished
 	return seconds, seconds >= 0 && seconds <= secondsMax
+}
+
+// isMadeAgain reports whether a controller would make the work again: that of a replica set, of a binding or of a namespace.
+// Its member says whether it has finished, so that it could have it made anew without end.
+func isMadeAgain(work *workv1.ManifestWork) bool {
+	_, part := work.Labels[workv1.LabelManifestWorkReplicaSet]
+	return part || deliver.BindingOf(work).Name != "" || deliver.OfNamespace(work) != ""
 }
 
 // SlimExpiringWork keeps of a work in a cache what DeletionTime needs: no manifest, no status of

@@ -13,7 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/propagation/deliver"
 )
 
 func at(second int) metav1.Time { return metav1.Unix(1_700_000_000+int64(second), 0) }
@@ -71,6 +73,22 @@ func TestWorksAreDueWhenTheirTimeToLiveIsOver(t *testing.T) {
 		"ReplicaSet": {
 			"its replica set would make it again", func(w *workv1.ManifestWork) {
 				w.Labels = map[string]string{workv1.LabelManifestWorkReplicaSet: "default.jobs"}
+			}, never,
+		},
+		"Binding": {
+			"the binding would have it made again", func(w *workv1.ManifestWork) {
+				w.Annotations = map[string]string{workv1alpha2.AnnotationResourceBindingNamespace: "default", workv1alpha2.AnnotationResourceBindingName: "jobs"}
+			}, never,
+		},
+		"ClusterResourceBinding": {
+			"so would one without a namespace", func(w *workv1.ManifestWork) {
+				w.Annotations = map[string]string{workv1alpha2.AnnotationClusterResourceBindingName: "jobs"}
+			}, never,
+		},
+		"Namespace": {
+			"the namespace would be sent again", func(w *workv1.ManifestWork) {
+				w.Name = deliver.NamespaceWorkName("shop")
+				w.Labels = map[string]string{deliver.LabelNamespace: "shop"}
 			}, never,
 		},
 	} {
