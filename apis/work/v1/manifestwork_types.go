@@ -524,6 +524,7 @@ type FieldValue struct {
 
 	// string is the value of type String.
 	// +optional
+	// +kubebuilder:validation:MaxLength=262144
 	String *string `json:"string,omitempty"`
 
 	// boolean is the value of type Boolean.

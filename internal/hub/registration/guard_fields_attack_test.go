@@ -202,7 +202,7 @@ func TestAMemberReportsOfItsWorksWithinBounds(t *testing.T) {
 		status func() workv1.ManifestWorkStatus
 		why    string
 	}{
-		"five values of 256 KiB":      {work, of(5, 256<<10, "x"), ""}, // API servers stop to measure
+		"five values of 256 KiB":      {work, of(5, 256<<10, "x"), values},
 		"values of 600 KiB":           {work, of(3, 200<<10, "x"), values},
 		"values of 110 KiB of angles": {work, of(1, 110<<10, "<"), values},
 		"values of 300 KiB of quotes": {work, of(2, 150<<10, `"`), values},
@@ -238,6 +238,34 @@ func TestAMemberReportsOfItsWorksWithinBounds(t *testing.T) {
 		if err := h.TryInTurn(t, report(c.work, c.status)); err != nil {
 			t.Errorf("%s: the agent may not report it: %v", what, err)
 		}
+	}
+}
+
+// TestAMemberHasAPIServersMeasureNoMegabytes has an agent report nearly as much as a request may have, of characters each of which counts by
+// itself. To look for them takes memory for each, so that such texts are to be refused by how many characters they have.
+func TestAMemberHasAPIServersMeasureNoMegabytes(t *testing.T) {
+	h := guardedHubs.TakeFixture(t)
+	const name, large = "megabytes", 2_900_000
+	h.JoinWithLabels(t, name, nil)
+	agent := h.AgentClient(t, name)
+	expect.NoError(t, workv1.AddToScheme(h.Client.Scheme()))
+	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "reported"}}
+	h.CreateObjects(t, work)
+	// Clients of Go would write these characters in six bytes each.
+	value := func(n int, kind, field string, length int) string {
+		return fmt.Sprintf(`{"name":"value-%d","fieldValue":{"type":%q,%q:%q}}`, n, kind, field, strings.Repeat("&", length))
+	}
+	var raw []string
+	for n := range large / (256 << 10) {
+		raw = append(raw, value(n, "JsonRaw", "jsonRaw", 256<<10))
+	}
+	for what, c := range map[string]struct{ named, values, why string }{
+		"values": {"web", strings.Join(raw, ","), "may report values of at most 532480 bytes"},
+		"a text": {"web", value(0, "String", "string", large), "fieldValue.string: Too long"},
+		"a name": {strings.Repeat("&", large), "", "may report conditions and names of at most 65536 bytes"},
+	} {
+		body := fmt.Sprintf(`{"status":{"resourceStatus":{"manifests":[{"conditions":[],"resourceMeta":{"ordinal":0,"name":%q},"statusFeedback":{"values":[%s]}}]}}}`, c.named, c.values)
+		hub.RefusedWith(t, what, agent.Status().Patch(t.Context(), work.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(body))), c.why)
 	}
 }
 

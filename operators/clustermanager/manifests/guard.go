@@ -166,14 +166,23 @@ const (
 )
 
 // sizesOfStatus are CEL for how many bytes parts of the status of a work take, and took before; each counts once, as API servers compute
-// only so much for an expression.
-func sizesOfStatus() []*admissionv1ac.VariableApplyConfiguration {
-	return []*admissionv1ac.VariableApplyConfiguration{
-		admissionv1ac.Variable().WithName("values").WithExpression(bytesOfValues("object")),
-		admissionv1ac.Variable().WithName("valuesBefore").WithExpression(bytesOfValues("oldObject")),
-		admissionv1ac.Variable().WithName("others").WithExpression(bytesOfEntries("object")),
-		admissionv1ac.Variable().WithName("othersBefore").WithExpression(bytesOfEntries("oldObject")),
+// only so much for an expression. They know only afterwards what a part of it took: to find characters takes memory for each, before that. So
+// characters are counted first, and where there are more of them than there may be bytes, each counts as six, of which JSON takes no more.
+func sizesOfStatus() (variables []*admissionv1ac.VariableApplyConfiguration) {
+	add := func(name, expression string) {
+		variables = append(variables, admissionv1ac.Variable().WithName(name).WithExpression(expression))
 	}
+	for _, of := range []struct {
+		part string
+		sum  textSum
+	}{{"values", sumOfValues}, {"others", sumOfEntries}} {
+		for _, when := range []struct{ name, object string }{{"", "object"}, {"Before", "oldObject"}} {
+			characters := of.part + "Characters" + when.name
+			add(characters, of.sum(when.object, charactersOf))
+			add(of.part+when.name, fmt.Sprintf("variables.%[1]s > variables.%[2]sMax ? 6 * variables.%[1]s : %[3]s", characters, of.part, of.sum(when.object, bytesOfText)))
+		}
+	}
+	return variables
 }
 
 // sizeOfStatus is the rule that a part of the status of a work, which is what is said, grows no larger than its variable says.
@@ -184,32 +193,38 @@ func sizeOfStatus(part, what string) *admissionv1ac.ValidationApplyConfiguration
 		WithMessageExpression(fmt.Sprintf("'the agent of a cluster may report %s of at most ' + string(variables.%sMax) + ' bytes in the status of this ManifestWork'", what, part))
 }
 
-// bytesOfValues is CEL for about how many bytes the values take that the status of a work has.
-func bytesOfValues(object string) string {
+// textSum returns CEL for what the texts of a part of the status of an object come to, by CEL for what some of them do.
+type textSum func(object string, sizeOf func(texts ...string) string) string
+
+// sumOfValues is the textSum of the values that the status of a work has.
+func sumOfValues(object string, sizeOf func(texts ...string) string) string {
 	const around = 64
 	return fmt.Sprintf("%s.?status.?resourceStatus.?manifests.orValue([]).map(m, m.?statusFeedback.?values.orValue([]).map(v, %d + %s).sum()).sum()",
-		object, around, bytesOfText("v.name + v.fieldValue.?string.orValue('') + v.fieldValue.?jsonRaw.orValue('')"))
+		object, around, sizeOf("v.name", "v.fieldValue.?string.orValue('')", "v.fieldValue.?jsonRaw.orValue('')"))
 }
 
-// bytesOfEntries is CEL for about how many bytes all else takes.
-func bytesOfEntries(object string) string {
+// sumOfEntries is the textSum of all else.
+func sumOfEntries(object string, sizeOf func(texts ...string) string) string {
 	const around = 128
 	said := func(of string) string {
-		return fmt.Sprintf("%s.?conditions.orValue([]).map(c, %d + %s).sum()", of, around, bytesOfText("c.type + c.reason + c.message"))
+		return fmt.Sprintf("%s.?conditions.orValue([]).map(c, %d + %s).sum()", of, around, sizeOf("c.type", "c.reason", "c.message"))
 	}
 	var names []string
 	for _, name := range []string{"group", "version", "kind", "resource", "namespace", "name"} {
 		names = append(names, "m.resourceMeta.?"+name+".orValue('')")
 	}
 	return fmt.Sprintf("%[1]s + %[2]s.?status.?resourceStatus.?manifests.orValue([]).map(m, %[3]d + %[4]s + %[5]s).sum()",
-		said(object+".?status"), object, around, bytesOfText(strings.Join(names, " + ")), said("m"))
+		said(object+".?status"), object, around, sizeOf(names...), said("m"))
 }
 
-// bytesOfText is CEL for how many bytes a text takes in etcd, where it is JSON, as bytesOf is for short ones: what members say has
-// quotes and ends of lines, and each counts by itself.
-func bytesOfText(text string) string {
+// charactersOf is CEL for how many characters texts have, which is no more than they take bytes.
+func charactersOf(texts ...string) string { return strings.Join(texts, ".size() + ") + ".size()" }
+
+// bytesOfText is CEL for how many bytes texts take in etcd, where they are JSON, as bytesOf is for short ones: what members say has
+// quotes and ends of lines, and each counts by itself. In a text that is longer than any that agents report, each character counts as six.
+func bytesOfText(texts ...string) string {
 	count := func(characters string) string { return "t.findAll(r'[" + characters + "]').size()" }
-	return fmt.Sprintf("[%s].map(t, bytes(t).size() + 5 * %s + %s - 4 * %s).sum()", text,
+	return fmt.Sprintf("[%s].map(t, t.size() > %d ? 6 * t.size() : bytes(t).size() + 5 * %s + %s - 4 * %s).sum()", strings.Join(texts, " + "), valuesBytesMax,
 		count(`&<>\pC\p{Zl}\p{Zp}`), count(`"\\`), count(`\n\r\t`))
 }
 

@@ -27,6 +27,7 @@ func TestSchemasAreTheSame(t *testing.T) {
 		"ClusterManager.spec.resourceRequirement.resourceRequirements.requests{}: pattern": quantity,
 
 		"ManifestWork.status.resourceStatus.manifests[].statusFeedback.values[].fieldValue.jsonRaw: maxLength": "a work of a binding reports the whole status of its object, which the hub sums up; what a feedback rule reads keeps their limit, in the agent",
+		"ManifestWork.status.resourceStatus.manifests[].statusFeedback.values[].fieldValue.string: maxLength":  "a text of megabytes takes an API server a hundred before it is refused; agents report 128 KiB of an object",
 	}
 	seen := map[string]bool{}
 	for name := range kinds() {
