@@ -71,6 +71,7 @@ func TestAMemberDoesNotChangeTheMarksOfItsWorks(t *testing.T) {
 		{"a finalizer that stays", update(func(w *workv1.ManifestWork) { w.Finalizers = append(w.Finalizers, "example.com/stay") }), finalizers},
 		{"another time to live", patch(types.MergePatchType, `{"spec":{"deleteOption":{"ttlSecondsAfterFinished":0}}}`), timeToLive},
 		{"no time to live, and no finalizer", patch(types.MergePatchType, `{"metadata":{"finalizers":null},"spec":{"deleteOption":{"ttlSecondsAfterFinished":0}}}`), timeToLive},
+		{"one more manifest", patch(types.JSONPatchType, `[{"op":"add","path":"/spec/workload/manifests/-","value":{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"more"}}}]`), "may add no manifests"},
 		{"the finalizer, by the types of the agent", update(func(w *workv1.ManifestWork) { w.Finalizers = nil }), ""},
 		{"the finalizer, as OCM's agent does", patch(types.MergePatchType, `{"metadata":{"finalizers":["`+workv1.FinalizerManifestWorkCleanup+`"]}}`), ""},
 		{"a spec in another spelling", patch(types.MergePatchType,

@@ -124,8 +124,8 @@ const WorkGuardName = "capstan-guard-manifestworks"
 // annotations and owners of their ManifestWorks, by which the hub finds works and decides
 // what becomes of them. Agents write status, whose size it bounds, and the one finalizer by which they clean up:
 // the hub takes that one off when nobody waits for an agent any more, and no other. Of the
-// spec it keeps them from the time to live, by which the hub deletes works. All else there cannot be
-// guarded: an agent that changes finalizers writes it as its types have it, which is not always how the hub has it.
+// spec it keeps them from the time to live, by which the hub deletes works, and from more manifests, by which they might report more. All else
+// there cannot be guarded: an agent that changes finalizers writes it as its types have it, which is not always how the hub has it.
 func WorkGuard(h Hub) []render.Object {
 	return render.AdmissionPolicy(h.resourceMeta(WorkGuardName).InNamespace(""), admissionv1ac.ValidatingAdmissionPolicySpec().
 		WithMatchConstraints(admissionv1ac.MatchResources().WithResourceRules(
@@ -134,8 +134,8 @@ func WorkGuard(h Hub) []render.Object {
 		WithVariables(
 			admissionv1ac.Variable().WithName("namespaces").WithExpression(isNamespaceWork),
 			admissionv1ac.Variable().WithName("valuesMax").WithExpression(fmt.Sprintf("variables.namespaces ? %d : %d", namespaceValuesBytesMax, valuesBytesMax)),
-			admissionv1ac.Variable().WithName("othersMax").WithExpression(fmt.Sprintf("variables.namespaces ? %d : %d + %d * object.?spec.?workload.?manifests.orValue([]).size()",
-				namespaceOthersBytesMax, summaryBytesMax, entryBytesMax))).
+			admissionv1ac.Variable().WithName("othersMax").WithExpression(fmt.Sprintf("variables.namespaces ? %d : %d + %d * %s",
+				namespaceOthersBytesMax, summaryBytesMax, entryBytesMax, numberOfManifests("object")))).
 		WithVariables(sizesOfStatus()...).
 		WithValidations(
 			admissionv1ac.Validation().WithReason("Forbidden").
@@ -147,6 +147,9 @@ func WorkGuard(h Hub) []render.Object {
 			admissionv1ac.Validation().WithReason("Forbidden").
 				WithExpression("!object."+timeToLive+".hasValue() || object."+timeToLive+" == oldObject."+timeToLive).
 				WithMessage("the agent of a cluster may leave spec.deleteOption.ttlSecondsAfterFinished out of a ManifestWork, but not set it: the author of the work says when the hub deletes it"),
+			admissionv1ac.Validation().WithReason("Forbidden").
+				WithExpression(numberOfManifests("object")+" <= "+numberOfManifests("oldObject")).
+				WithMessage("the agent of a cluster may add no manifests to a ManifestWork"),
 			sizeOfStatus("values", "values"),
 			sizeOfStatus("others", "conditions and names")))
 }
@@ -164,6 +167,11 @@ const (
 	timeToLive      = "?spec.?deleteOption.?ttlSecondsAfterFinished"
 	isNamespaceWork = "object.metadata.?labels[?'" + deliver.LabelNamespace + "'].hasValue()"
 )
+
+// numberOfManifests is CEL for how many manifests a work has.
+func numberOfManifests(object string) string {
+	return object + ".?spec.?workload.?manifests.orValue([]).size()"
+}
 
 // sizesOfStatus are CEL for how many bytes parts of the status of a work take, and took before; each counts once, as API servers compute
 // only so much for an expression. They know only afterwards what a part of it took: to find characters takes memory for each, before that. So
