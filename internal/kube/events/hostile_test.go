@@ -172,6 +172,20 @@ func TestEventsOfManyNamespacesHaveAPace(t *testing.T) {
 	}
 }
 
+// TestEventsAboutNoNamespaceHoldUpNoOther has more told of clusters, such as what their agents do to each namespace, than of all objects
+// together.
+func TestEventsAboutNoNamespaceHoldUpNoOther(t *testing.T) {
+	sent := countedEvents{}
+	recorder := newRecorder(sent, clocktesting.NewFakePassiveClock(time.Unix(0, 0)))
+	for n := range AtOnceMax + 1000 {
+		recorder.Eventf(object("", n), nil, corev1.EventTypeWarning, "Reverted", "Test", "something reverts it")
+	}
+	recorder.Eventf(object("tenant", 0), nil, corev1.EventTypeNormal, "Applied", "Test", "policy %q was applied", "all")
+	if sent["tenant"] != 1 || sent[""] != namespaceAtOnce {
+		t.Errorf("%d events are told of a tenant, and %d of what is in no namespace, want 1 and %d", sent["tenant"], sent[""], namespaceAtOnce)
+	}
+}
+
 // TestOrdinaryEventsAreTold has 1,000 objects of a namespace rolled out, with ten events each at once, and tells them
 // again as often as nothing changes.
 func TestOrdinaryEventsAreTold(t *testing.T) {

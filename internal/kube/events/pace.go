@@ -21,7 +21,7 @@ const (
 	namespaceInASecond = 2
 )
 
-// EventPace is how many events are told: so many of the objects of each namespace, and so many of
+// EventPace is how many events are told: so many of the objects of each namespace, and of those without one, and so many of
 // all. Who has too much to tell does not wait. It is safe for concurrent use.
 type EventPace struct {
 	clock      clock.PassiveClock
@@ -39,10 +39,10 @@ func NewEventPace(clk clock.PassiveClock) *EventPace {
 }
 
 // AdmitEvent reports whether one more event may be told of an object of the namespace, which counts
-// then. One without a namespace counts among all only.
+// then. Those without a namespace, such as clusters, count together as those of one.
 func (p *EventPace) AdmitEvent(namespace string) bool {
 	now := p.clock.Now()
-	if namespace != "" && p.namespaces.Take(namespace, 1, now) > 0 {
+	if p.namespaces.Take(namespace, 1, now) > 0 {
 		return false // and takes nothing from others
 	}
 	return p.together.Take("", 1, now) == 0

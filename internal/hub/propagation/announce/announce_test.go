@@ -216,7 +216,8 @@ func TestWhatWasSaidIsNotSaidAgain(t *testing.T) {
 func TestNobodyWaitsForEvents(t *testing.T) {
 	a := NewAnnouncer(AnnouncerOptions{Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0))})
 	for i := range pendingMax + 5 {
-		a.RecordEvents(Event{About: corev1.ObjectReference{Name: strconv.Itoa(i)}, Type: corev1.EventTypeNormal, Reason: "SyncSucceed"})
+		of := "shop-" + strconv.Itoa(i%3) // one alone has less
+		a.RecordEvents(Event{About: corev1.ObjectReference{Namespace: of, Name: strconv.Itoa(i)}, Type: corev1.EventTypeNormal, Reason: "SyncSucceed"})
 	}
 	a.RecordEvents(Event{Type: corev1.EventTypeWarning, Reason: "SyncFailed"})
 	if len(a.normal.waiting) != pendingMax || len(a.warnings.waiting) != 1 {

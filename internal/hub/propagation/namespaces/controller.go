@@ -130,7 +130,7 @@ func (c *NamespaceController) Reconcile(ctx context.Context, req ctrl.Request) (
 	failed := c.Writer.WriteChanges(ctx, changes)
 	c.reportFailedWrites(targets, failed)
 	for cluster, err := range failed {
-		if wait := c.retryDelay(namespace, cluster, err); wait > 0 {
+		if wait := c.retryDelay(ctx, cluster, err); wait > 0 {
 			delete(failed, cluster)
 			again = shorterWait(again, wait)
 		}
@@ -145,22 +145,34 @@ func isNoCluster(problem error) bool { return errors.Is(problem, deliver.ErrNoCl
 
 // retryDelay returns how soon to try again what could not be written to a cluster because of that cluster alone, which all
 // others would wait for as long as it likes; 0 for any other error.
-func (c *NamespaceController) retryDelay(namespace *corev1.Namespace, cluster string, err error) time.Duration {
+func (c *NamespaceController) retryDelay(ctx context.Context, cluster string, err error) time.Duration {
 	switch {
 	case errors.Is(err, send.ErrNoNamespace), send.WaitsForEarlier(err): // it has not been accepted, or its member keeps something
 		return awaitAccepted
 	case send.IsRestless(err):
-		c.warnOfCluster(namespace, cluster, reasonWorkReverted, err)
+		c.warnOfReverts(ctx, cluster)
 		return awaitCalm
 	}
 	return 0
 }
 
-// warnOfCluster tells what is wrong with the namespace in a cluster. The Event is related to the cluster, or client-go would count
+// warnOfReverts tells that somebody changes works of a cluster back each time. That is one Event, however many works there are, and
+// whatever else the cluster says meanwhile: its agent decides about both, and would leave no room for other Events.
+func (c *NamespaceController) warnOfReverts(ctx context.Context, cluster string) {
+	is := &clusterv1.ManagedCluster{}
+	if c.Client.Get(ctx, types.NamespacedName{Name: cluster}, is, client.UnsafeDisableDeepCopy) != nil {
+		return // it is gone
+	}
+	of := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster, UID: is.UID}}
+	c.Events.Eventf(of, nil, corev1.EventTypeWarning, reasonWorkReverted, action, "something keeps reverting what the hub writes to the ManifestWorks of namespaces "+
+		"in cluster %q, so that they are written less and less often: find out whether it is the agent of the cluster, and revoke its access if so (capstan deny --revoke)", cluster)
+}
+
+// warnOfCluster tells why a cluster does not get a namespace as it is to be. The Event is related to the cluster, or client-go would count
 // those of all clusters as one.
-func (c *NamespaceController) warnOfCluster(namespace *corev1.Namespace, cluster, reason string, problem error) {
+func (c *NamespaceController) warnOfCluster(namespace *corev1.Namespace, cluster string, problem error) {
 	of := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}}
-	c.Events.Eventf(namespace, of, corev1.EventTypeWarning, reason, action, "cluster %q: %v", cluster, problem)
+	c.Events.Eventf(namespace, of, corev1.EventTypeWarning, reasonOverrideFailed, action, "cluster %q: %v", cluster, problem)
 }
 
 // renderNamespaceWorks returns the works that a namespace is to have, and why clusters get none.
@@ -199,7 +211,7 @@ func (c *NamespaceController) renderNamespaceWorks(
 		}
 		if problem = errors.Join(mistake, problem); problem != nil {
 			problems[name] = problem
-			c.warnOfCluster(namespace, name, reasonOverrideFailed, problem)
+			c.warnOfCluster(namespace, name, problem)
 			continue
 		}
 		works[name] = work

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -139,5 +140,41 @@ func TestARestlessClusterHoldsUpNoOther(t *testing.T) {
 	}
 	if again != awaitCalm {
 		t.Errorf("a work that is changed back each time is looked at again in %s, want %s", again, awaitCalm)
+	}
+}
+
+// toldEvents are the events that are told, by what makes them the same.
+type toldEvents map[string]int
+
+func (e toldEvents) Eventf(regarding, _ runtime.Object, eventType, reason, _, note string, args ...any) {
+	of := regarding.(*clusterv1.ManagedCluster) //nolint:forcetypeassert // it is about a cluster
+	e[fmt.Sprint(of.Name, of.UID, of.ResourceVersion, eventType, reason, fmt.Sprintf(note, args...))]++
+}
+
+// TestWhatAClusterRevertsIsToldOnce has the agents of some clusters change the works of 700 namespaces back each time, and their
+// ManagedClusters meanwhile.
+func TestWhatAClusterRevertsIsToldOnce(t *testing.T) {
+	const clusters, namespaces = 3, 700
+	scheme := runtime.NewScheme()
+	expect.NoError(t, clusterv1.AddToScheme(scheme))
+	c := fake.NewClientBuilder().WithScheme(scheme).Build()
+	told := toldEvents{}
+	controller := NewNamespaceController(NamespaceDeps{Client: c, Events: events.NewRecorder(told), Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0))})
+	for of := range clusters {
+		cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("hostile-", of), UID: types.UID(fmt.Sprint(of))}}
+		expect.NoError(t, c.Create(t.Context(), cluster))
+		for n := range namespaces {
+			if n%100 == 0 {
+				cluster.Labels = map[string]string{"said": fmt.Sprint(n)}
+				expect.NoError(t, c.Update(t.Context(), cluster))
+			}
+			reverted := &send.RestlessError{Work: types.NamespacedName{Namespace: cluster.Name, Name: fmt.Sprint("work-", n)}}
+			if wait := controller.retryDelay(t.Context(), cluster.Name, reverted); wait != awaitCalm {
+				t.Fatalf("it is looked at again in %s, want %s", wait, awaitCalm)
+			}
+		}
+	}
+	if len(told) != clusters {
+		t.Errorf("%d events are told of %d works in %d clusters: %v", len(told), namespaces, clusters, told)
 	}
 }
