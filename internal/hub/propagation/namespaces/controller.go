@@ -22,6 +22,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
@@ -74,7 +75,7 @@ const (
 	// awaitAccepted is how soon to look again for a cluster that may not be sent
 	// anything yet.
 	awaitAccepted = 30 * time.Second
-	// awaitCalm is how soon to look again for a work that somebody changes back each time.
+	// awaitCalm is how soon to look again at the earliest for a work that somebody changes back each time.
 	awaitCalm = 15 * time.Second
 )
 
@@ -129,31 +130,38 @@ func (c *NamespaceController) Reconcile(ctx context.Context, req ctrl.Request) (
 	}
 	failed := c.Writer.WriteChanges(ctx, changes)
 	c.reportFailedWrites(targets, failed)
-	for cluster, err := range failed {
-		if wait := c.retryDelay(ctx, cluster, err); wait > 0 {
-			delete(failed, cluster)
-			again = shorterWait(again, wait)
-		}
-	}
 	if targets.awaits || slices.ContainsFunc(slices.Collect(maps.Values(problems)), isNoCluster) {
 		again = shorterWait(again, awaitAccepted)
 	}
-	return ctrl.Result{RequeueAfter: again}, send.JoinErrors(failed)
+	return c.retryClusters(ctx, failed, again), send.JoinErrors(failed)
 }
 
 func isNoCluster(problem error) bool { return errors.Is(problem, deliver.ErrNoCluster) }
 
-// retryDelay returns how soon to try again what could not be written to a cluster because of that cluster alone, which all
-// others would wait for as long as it likes; 0 for any other error.
-func (c *NamespaceController) retryDelay(ctx context.Context, cluster string, err error) time.Duration {
-	switch {
-	case errors.Is(err, send.ErrNoNamespace), send.WaitsForEarlier(err): // it has not been accepted, or its member keeps something
-		return awaitAccepted
-	case send.IsRestless(err):
-		c.warnOfReverts(ctx, cluster)
-		return awaitCalm
+// retryClusters takes out what could not be written because of the cluster alone, which all others would wait for as long as it
+// likes, and returns when to look at the namespace again; it is after some time anyway, or 0. A look for nothing but what clusters revert
+// comes after all others.
+func (c *NamespaceController) retryClusters(ctx context.Context, failed map[string]error, again time.Duration) (result ctrl.Result) {
+	reverted := time.Duration(0)
+	for cluster, err := range failed {
+		wait, reverts := send.WaitForRestless(err)
+		switch {
+		case reverts:
+			c.warnOfReverts(ctx, cluster)
+			reverted = shorterWait(reverted, max(wait, awaitCalm))
+		case errors.Is(err, send.ErrNoNamespace), send.WaitsForEarlier(err): // it has not been accepted, or its member keeps something
+			again = shorterWait(again, awaitAccepted)
+		default:
+			continue
+		}
+		delete(failed, cluster)
 	}
-	return 0
+	if again == 0 && reverted > 0 {
+		low := handler.LowPriority
+		result.Priority = &low
+	}
+	result.RequeueAfter = shorterWait(again, reverted)
+	return result
 }
 
 // warnOfReverts tells that somebody changes works of a cluster back each time. That is one Event, however many works there are, and

@@ -169,12 +169,43 @@ func TestWhatAClusterRevertsIsToldOnce(t *testing.T) {
 				expect.NoError(t, c.Update(t.Context(), cluster))
 			}
 			reverted := &send.RestlessError{Work: types.NamespacedName{Namespace: cluster.Name, Name: fmt.Sprint("work-", n)}}
-			if wait := controller.retryDelay(t.Context(), cluster.Name, reverted); wait != awaitCalm {
-				t.Fatalf("it is looked at again in %s, want %s", wait, awaitCalm)
+			failed := map[string]error{cluster.Name: reverted}
+			if result := controller.retryClusters(t.Context(), failed, 0); result.RequeueAfter != awaitCalm || len(failed) > 0 {
+				t.Fatalf("it is looked at again in %s, with errors %v, want %s and none", result.RequeueAfter, failed, awaitCalm)
 			}
 		}
 	}
 	if len(told) != clusters {
 		t.Errorf("%d events are told of %d works in %d clusters: %v", len(told), namespaces, clusters, told)
+	}
+}
+
+// TestWhoWaitsForAClusterThatRevertsComesLast has clusters that revert works, one that has no namespace yet, and an error of the hub.
+func TestWhoWaitsForAClusterThatRevertsComesLast(t *testing.T) {
+	scheme := runtime.NewScheme()
+	expect.NoError(t, clusterv1.AddToScheme(scheme))
+	controller := NewNamespaceController(NamespaceDeps{Client: fake.NewClientBuilder().WithScheme(scheme).Build(), Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0))})
+	reverted, other := &send.RestlessError{Again: time.Minute}, errors.New("the hub is busy")
+	for name, test := range map[string]struct {
+		failed map[string]error
+		again  time.Duration
+		want   time.Duration
+		last   bool
+	}{
+		"nothing else":        {map[string]error{"a": reverted, "b": &send.RestlessError{Again: time.Hour}}, 0, time.Minute, true},
+		"soon":                {map[string]error{"a": &send.RestlessError{}}, 0, awaitCalm, true},
+		"a turn":              {map[string]error{"a": reverted}, time.Hour, time.Minute, false},
+		"another cluster":     {map[string]error{"a": reverted, "b": send.ErrNoNamespace}, 0, awaitAccepted, false},
+		"an error of the hub": {map[string]error{"b": other}, 0, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			result := controller.retryClusters(t.Context(), test.failed, test.again)
+			if result.RequeueAfter != test.want || result.Priority != nil != test.last {
+				t.Errorf("it is looked at again in %s, after all others: %t, want %s and %t", result.RequeueAfter, result.Priority != nil, test.want, test.last)
+			}
+			if left := len(test.failed) > 0; left != errors.Is(test.failed["b"], other) {
+				t.Errorf("errors are left: %v", test.failed)
+			}
+		})
 	}
 }

@@ -39,12 +39,19 @@ const (
 	// its wait is long keeps none of them restless.
 	repairedRate  = (1 << 20) / 60
 	repairedBurst = 16 << 20
+	// repairedAgain is after how long those are looked at that have to wait for this: 2 MiB may be written then. A look may be one at
+	// all clusters, and is to be for more than a work or two.
+	repairedAgain = 2 * time.Minute
 	// lostFor is how long a work is remembered that somebody else has deleted.
 	lostFor = 10 * time.Minute
 )
 
 // RestlessError says that a work is not written now, as somebody changes it back each time.
-type RestlessError struct{ Work types.NamespacedName }
+type RestlessError struct {
+	Work types.NamespacedName
+	// Again is how soon to try again.
+	Again time.Duration
+}
 
 // Error says what happens, and what to do.
 func (e *RestlessError) Error() string {
@@ -52,10 +59,13 @@ func (e *RestlessError) Error() string {
 		"find out whether it is the agent of cluster %q, and revoke its access if so (capstan deny --revoke)", e.Work.Name, e.Work.Namespace)
 }
 
-// IsRestless reports whether an error is a RestlessError.
-func IsRestless(err error) bool {
+// WaitForRestless returns how soon to try again what a RestlessError is about; false for any other error.
+func WaitForRestless(err error) (again time.Duration, is bool) {
 	restless := (*RestlessError)(nil)
-	return errors.As(err, &restless)
+	if !errors.As(err, &restless) {
+		return 0, false
+	}
+	return restless.Again, true
 }
 
 // RestlessWorks remembers which works have been written lately, so that those are written ever
@@ -162,10 +172,10 @@ func (r *RestlessWorks) beginWrite(wanted *workv1.ManifestWork, version string, 
 	case last.version == version:
 		return nil // the cache does not show yet what was written
 	case now.Sub(last.at) < last.writeDelay():
-		return &RestlessError{Work: key}
+		return &RestlessError{Work: key, Again: last.writeDelay() - now.Sub(last.at)}
 	}
-	if repairs > 0 && r.repaired.WaitBeforeWrite(key.Namespace, now) > 0 {
-		return &RestlessError{Work: key}
+	if wait := r.repaired.WaitBeforeWrite(key.Namespace, now); repairs > 0 && wait > 0 {
+		return &RestlessError{Work: key, Again: wait + repairedAgain}
 	}
 	r.repaired.CountBytes(key.Namespace, repairs, now)
 	r.works[key] = writtenWork{content: content, version: version, times: last.times + 1, at: now}

@@ -95,7 +95,7 @@ func TestWhatAClusterUndoesIsSpacedByItsBytes(t *testing.T) {
 			switch err := undone("hostile", work); {
 			case err == nil:
 				repaired++
-			case !IsRestless(err) || !strings.Contains(err.Error(), `agent of cluster "hostile"`):
+			case !isRestless(err) || !strings.Contains(err.Error(), `agent of cluster "hostile"`):
 				t.Fatalf("it is held up by %v", err)
 			}
 		}
@@ -106,6 +106,47 @@ func TestWhatAClusterUndoesIsSpacedByItsBytes(t *testing.T) {
 	}
 	if most := 16 + minutes + 1; repaired > most || repaired < most/2 {
 		t.Errorf("%d MiB are written again in %d minutes, want %d at most", repaired, minutes, most)
+	}
+}
+
+func isRestless(err error) bool {
+	_, is := WaitForRestless(err)
+	return is
+}
+
+// TestWhatWaitsForItsClusterIsLookedAtSeldom has an agent change 700 works of 3 KiB back, a minute after each was written, when all that is
+// repaired at once is used up. A look at one of them is one at all clusters.
+func TestWhatWaitsForItsClusterIsLookedAtSeldom(t *testing.T) {
+	const works, seconds = 700, 600
+	clk := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
+	r := NewRestlessWorks(clk)
+	r.repaired.CountBytes("hostile", repairedBurst, clk.Now())
+	looks, written := 0, 0
+	due := make([]time.Time, works)
+	for range seconds {
+		for work := range due {
+			if due[work].After(clk.Now()) {
+				continue
+			}
+			looks++
+			change := changeTo(0, looks)
+			for _, one := range []*workv1.ManifestWork{change.Present, change.Wanted} {
+				one.Namespace, one.Name = "hostile", fmt.Sprint(work)
+				one.Annotations = map[string]string{"fleet.capstan.io/written": "the same"}
+			}
+			change.Wanted.Spec.Workload.Manifests = nil
+			change.Wanted.Annotations[allowance.AnnotationBytes] = fmt.Sprint(3 << 10)
+			again, is := WaitForRestless(r.beginChange(change))
+			if !is {
+				written++
+				again = time.Minute
+			}
+			due[work] = clk.Now().Add(again)
+		}
+		clk.SetTime(clk.Now().Add(time.Second))
+	}
+	if refused := looks - written; written < works || refused > written {
+		t.Errorf("of %d looks in ten minutes, %d write something", looks, written)
 	}
 }
 
