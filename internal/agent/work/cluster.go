@@ -142,12 +142,12 @@ func newEngagedCluster(ctx context.Context, c *fleet.Connection, p *ManifestWork
 	}
 	kinds := apply.NewKindResolver(clients.discovery.ServerResourcesForGroupVersion, options.Clock)
 	member, err := apply.NewMember(apply.MemberOptions{
-		Config: c.Spoke.GetConfig(), Client: c.Spoke.GetHTTPClient(), Parallel: writesPerMember, Memory: p.memory, Cluster: string(c.Name),
+		Config: c.Spoke.GetConfig(), Client: c.Spoke.GetHTTPClient(), Parallel: writesPerMember, Memory: p.answers, Cluster: string(c.Name),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cluster %q: %w", c.Name, err)
 	}
-	s.finder = plan.KindFinder{Find: kinds.FindResource, Rules: &p.rules, Kinds: options.Interpreter}
+	s.finder = plan.KindFinder{Find: kinds.FindResource, Rules: &p.rules, Kinds: options.Interpreter, Manifests: p.manifests}
 	s.ledger = ledger.NewLedger(ledger.RecordLedgerOptions{
 		Life: ctx, Cached: records, Client: c.Spoke.GetClient(), Reader: c.Spoke.GetAPIReader(),
 		Inventory: s.inventory, Member: member, Clock: options.Clock,
@@ -156,7 +156,8 @@ func newEngagedCluster(ctx context.Context, c *fleet.Connection, p *ManifestWork
 	})
 	s.deliverer = &deliver.Deliverer{
 		Inventory: s.inventory, Member: member, Kinds: kinds, Ledger: s.ledger, Clock: options.Clock,
-		Declared: declared.NewSchemaFields(clients.discovery.RESTClient(), options.Clock, p.memory, string(c.Name)), Parallel: writesPerWork, ReadInterval: options.StatusSyncInterval,
+		Declared: declared.NewSchemaFields(clients.discovery.RESTClient(), options.Clock, p.answers, string(c.Name)), Manifests: p.manifests,
+		Parallel: writesPerWork, ReadInterval: options.StatusSyncInterval,
 	}
 	s.remover = &removal.ObjectRemover{
 		Inventory: s.inventory, Member: member, Kinds: kinds, Clock: options.Clock, Parallel: writesPerMember, Leaving: s.leaving.SetLeaving,

@@ -115,8 +115,9 @@ type ManifestWorkPart struct {
 	controller controller.TypedController[Request]
 	workers    *runtime.WorkerPool
 	meter      *deliveryMetrics
-	// memory is what answers of all clusters take while they are decoded.
-	memory *decoding.Memory
+	// answers and manifests are what these take of all clusters while they are decoded. Who has some of the second may
+	// wait for the first, so these are two.
+	answers, manifests *decoding.Memory
 
 	mu       sync.Mutex
 	clusters map[fleet.ClusterName]*engagedCluster
@@ -145,7 +146,8 @@ func NewManifestWorkPart(options PartOptions) (*ManifestWorkPart, error) {
 	options.EvictionGracePeriod = cmp.Or(options.EvictionGracePeriod, DefaultEvictionGracePeriod)
 	p := &ManifestWorkPart{
 		options: options, clusters: map[fleet.ClusterName]*engagedCluster{},
-		workers: runtime.NewWorkerPool(options.Workers, options.WorkersPerCluster), meter: newDeliveryMetrics(options.Clock), memory: decoding.NewMemory(options.Clock),
+		workers: runtime.NewWorkerPool(options.Workers, options.WorkersPerCluster), meter: newDeliveryMetrics(options.Clock),
+		answers: decoding.NewMemory(options.Clock), manifests: decoding.NewMemory(options.Clock),
 		hubs: interpreters.NewHubRegistry(options.Logger, options.Clock, options.WebhookGuard),
 	}
 	anyName := true

@@ -160,7 +160,7 @@ func (p *workPass) deliverWork(ctx context.Context) error {
 }
 
 // preparePlan reads the manifests and finds the resources of their kinds.
-func (p *workPass) preparePlan(context.Context) error {
+func (p *workPass) preparePlan(ctx context.Context) error {
 	var isNew bool
 	if p.plan, isNew = plan.ForManifestWork(p.work, p.memory.plan, plan.HealthOptions{Health: p.cluster.options.Health}); isNew {
 		p.cluster.denials.ForgetWork(p.name) // it is tried at once
@@ -175,8 +175,7 @@ func (p *workPass) preparePlan(context.Context) error {
 	}
 	p.cluster.interpreted.useKinds(p.name, p.plan.CustomizableKinds())
 	p.plan.ResetOutcomes()
-	p.plan.ResolveItems(p.plan.Items, p.work, p.cluster.finder)
-	return nil
+	return p.plan.ResolveItems(ctx, p.plan.Items, p.work, p.cluster.finder)
 }
 
 // ensureRecord makes sure that what is going to be applied is found again.
@@ -190,7 +189,9 @@ func (p *workPass) applyWaves(ctx context.Context) error {
 	for i, wave := range p.plan.Waves {
 		if i > 0 {
 			// An earlier wave may have brought the definitions of this one's kinds.
-			p.plan.ResolveItems(wave, p.work, p.cluster.finder)
+			if err := p.plan.ResolveItems(ctx, wave, p.work, p.cluster.finder); err != nil {
+				return err
+			}
 			if err := p.ensureRecord(ctx); err != nil {
 				return err
 			}

@@ -98,7 +98,7 @@ func FuzzManifestsAreReadWithoutPanic(f *testing.F) {
 		if _, err := ParseManifest(raw); err != nil && !errors.Is(err, ErrNotObject) {
 			t.Errorf("Read: %v", err)
 		}
-		body, err := RenderBody(raw, Stamp{
+		body, err := RenderBody(t.Context(), raw, Stamp{
 			Label: "l", Owners: []metav1.OwnerReference{{Name: "o"}}, Annotations: map[string]string{"a": "b"}, UID: "u",
 			Without: []ignore.Path{{"spec", "replicas"}, {"spec", "items", 0}, {"metadata", "labels", "a"}},
 		})
@@ -137,14 +137,14 @@ func TestBodyHasTheStamp(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := RenderBody([]byte(raw), tc.stamp)
+			got, err := RenderBody(t.Context(), []byte(raw), tc.stamp)
 			if diff := cmp.Diff(tc.want, string(got)); err != nil || diff != "" {
 				t.Errorf("Body: %v, -want +got:\n%s", err, diff)
 			}
 		})
 	}
 	for _, bad := range []string{`{"metadata":{"labels":7}}`, `{"metadata":{"ownerReferences":{}}}`, `{"metadata":{"annotations":1}}`, `{}`} {
-		if _, err := RenderBody([]byte(bad), Stamp{}); !errors.Is(err, ErrNotObject) {
+		if _, err := RenderBody(t.Context(), []byte(bad), Stamp{}); !errors.Is(err, ErrNotObject) {
 			t.Errorf("Body(%s): got error %v, want ErrNotObject", bad, err)
 		}
 	}

@@ -70,7 +70,7 @@ func BenchmarkBody(b *testing.B) {
 				b.SetBytes(int64(len(raw)))
 				b.ReportAllocs()
 				for b.Loop() {
-					if _, err := RenderBody(raw, stamp); err != nil {
+					if _, err := RenderBody(b.Context(), raw, stamp); err != nil {
 						b.Fatal(err)
 					}
 				}

@@ -4,6 +4,7 @@
 package apply
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/capstan-io/capstan/internal/kube/apply/ignore"
+	"github.com/capstan-io/capstan/internal/untrusted/decoding"
 )
 
 // ObjectRef names an object of a cluster, whatever its version.
@@ -127,15 +129,40 @@ type Stamp struct {
 	MetadataOnly bool
 }
 
+const (
+	// textCopies is how often there is the text of a manifest while it is decoded and written anew.
+	textCopies = 8
+	// keptCopies is how often there is its content while an object is compared with one in the cluster:
+	// that has as much, and what is made of both.
+	keptCopies = 3
+)
+
+// contentBytes is about how many bytes a manifest takes while something is made of its content.
+func contentBytes(raw []byte) int64 {
+	return decoding.DecodedBytes(raw) + (textCopies-1)*int64(len(raw))
+}
+
+// KeepContent waits until there is room for the content of a manifest, for the object in the cluster, and for
+// what is made of both, and keeps that until the end of the reservation of ctx, if it has one: requests do
+// not end it. Nothing may be used that was decoded before. Kept says that others may wait for it.
+func KeepContent(ctx context.Context, raw []byte) (kept bool, err error) {
+	return decoding.KeepMemory(ctx, keptCopies*contentBytes(raw))
+}
+
 // NormalizedContent returns the decoded JSON of a manifest, with its fields where the API server
-// stores them, and without those that a controller writes. Its errors are ErrNotObject.
-func NormalizedContent(raw []byte) (map[string]any, error) {
-	content, err := decodeManifest(raw)
+// stores them, and without those that a controller writes. It waits until there is room for that in the
+// reservation of ctx, if it has one; the next request to a Member ends that, so that the content must
+// not be used after it unless KeepContent was called. Its errors are ErrNotObject, unless ctx ended.
+func NormalizedContent(ctx context.Context, raw []byte) (map[string]any, error) {
+	content, err := decodeManifest(ctx, raw)
 	normalizeContent(content)
 	return content, err
 }
 
-func decodeManifest(raw []byte) (map[string]any, error) {
+func decodeManifest(ctx context.Context, raw []byte) (map[string]any, error) {
+	if err := decoding.TakeMemory(ctx, contentBytes(raw)); err != nil {
+		return nil, err
+	}
 	var content map[string]any
 	if err := utiljson.Unmarshal(raw, &content); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNotObject, err)
@@ -144,10 +171,10 @@ func decodeManifest(raw []byte) (map[string]any, error) {
 }
 
 // RenderBody returns what to send to the server to apply a manifest: its content
-// with the stamp, and without what only a server can say. Its errors are
-// ErrNotObject.
-func RenderBody(raw []byte, stamp Stamp) ([]byte, error) {
-	content, err := NormalizedContent(raw)
+// with the stamp, and without what only a server can say. It waits for room and fails
+// as NormalizedContent does.
+func RenderBody(ctx context.Context, raw []byte, stamp Stamp) ([]byte, error) {
+	content, err := NormalizedContent(ctx, raw)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ package apply
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"time"
@@ -45,7 +46,8 @@ type MemberOptions struct {
 	Parallel int
 	// Memory has room for what large answers take while they are decoded, until it is known
 	// that they are no more than is taken. Members of other clusters may share it, each with
-	// its own share by the name of the cluster. May be nil.
+	// its own share by the name of the cluster. It is not the Memory of the reservations in which
+	// callers decode manifests. May be nil.
 	Memory  *decoding.Memory
 	Cluster string
 }
@@ -135,7 +137,7 @@ func (m *Member) TryCreate(ctx context.Context, version string, object ObjectRef
 func (m *Member) createObject(
 	ctx context.Context, version string, object ObjectRef, body []byte, options metav1.CreateOptions,
 ) (*metav1.PartialObjectMetadata, error) {
-	content, err := NormalizedContent(body)
+	desired, err := creationBody(body)
 	if err != nil {
 		return nil, err
 	}
@@ -144,8 +146,6 @@ func (m *Member) createObject(
 		return nil, fmt.Errorf("creating %s: %w", object, err)
 	}
 	defer done()
-	desired := &unstructured.Unstructured{Object: content}
-	desired.SetResourceVersion("")
 	created, err := m.dynamicResource(version, object).Create(ctx, desired, options)
 	if err != nil {
 		return nil, fmt.Errorf("creating %s: %w", object, err)
@@ -154,6 +154,30 @@ func (m *Member) createObject(
 		return nil, fmt.Errorf("%s, as it was created: %w", object, err)
 	}
 	return meta.AsPartialObjectMetadata(created), nil
+}
+
+// creationBody returns what to send for a body to make an object that is not there: no version of one. Whatever else
+// it has stays text.
+func creationBody(body []byte) (*unstructured.Unstructured, error) {
+	var content, metadata map[string]json.RawMessage
+	if err := json.Unmarshal(body, &content); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNotObject, err)
+	}
+	desired := &unstructured.Unstructured{Object: make(map[string]any, len(content))}
+	var version, kind string // which the client reads
+	for field, value := range map[string]any{"apiVersion": &version, "kind": &kind, "metadata": &metadata} {
+		if err := json.Unmarshal(content[field], value); err != nil {
+			return nil, fmt.Errorf("%w: %s: %w", ErrNotObject, field, err)
+		}
+	}
+	for field, text := range content {
+		desired.Object[field] = text
+	}
+	delete(metadata, "resourceVersion")
+	desired.Object["metadata"] = metadata
+	desired.SetAPIVersion(version)
+	desired.SetKind(kind)
+	return desired, nil
 }
 
 // Get reads the metadata of an object from the server.
@@ -214,8 +238,11 @@ func (m *Member) Delete(ctx context.Context, version string, object ObjectRef, u
 	return nil
 }
 
-// acquireSlot waits for its turn. What is decoded then counts until the function is called that it returns.
+// acquireSlot waits for its turn. What was decoded of a manifest before counts no more, unless it is kept, so that a slow
+// server keeps no room from others. What is decoded of the answer counts until the function is called that it returns.
+// That has another Memory: who keeps room in the first waits for some in the second, and nobody the other way round.
 func (m *Member) acquireSlot(ctx context.Context) (context.Context, func(), error) {
+	m.memory.EndReservation(ctx)
 	select {
 	case m.slots <- struct{}{}:
 	case <-ctx.Done():

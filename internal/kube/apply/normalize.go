@@ -4,6 +4,7 @@
 package apply
 
 import (
+	"context"
 	"encoding/base64"
 	"fmt"
 
@@ -102,13 +103,13 @@ func podSpec(content map[string]any) map[string]any {
 }
 
 // SelectableContent returns the content of a manifest for expressions that select fields in it:
-// what normalizing moves is in both places.
-func SelectableContent(raw []byte) (map[string]any, error) {
-	content, err := NormalizedContent(raw)
+// what normalizing moves is in both places. It waits for room and fails as NormalizedContent does.
+func SelectableContent(ctx context.Context, raw []byte) (map[string]any, error) {
+	content, err := NormalizedContent(ctx, raw)
 	if err != nil || !isSecret(content) {
 		return content, err
 	}
-	written, err := decodeManifest(raw)
+	written, err := decodeManifest(ctx, raw)
 	if texts, has := written[fieldStringData]; has {
 		content[fieldStringData] = texts
 	}

@@ -29,7 +29,7 @@ func TestContentIsWhereTheServerStoresIt(t *testing.T) {
 		"an aggregation of other API": {`{"apiVersion":"example.com/v1","kind":"ClusterRole","aggregationRule":{},"rules":[{}]}`, `{"aggregationRule":{},"apiVersion":"example.com/v1","kind":"ClusterRole","rules":[{}]}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			content, err := NormalizedContent([]byte(tc.raw))
+			content, err := NormalizedContent(t.Context(), []byte(tc.raw))
 			expect.NoError(t, err)
 			got, err := json.Marshal(content)
 			if diff := cmp.Diff(tc.want, string(got)); err != nil || diff != "" {
@@ -41,7 +41,7 @@ func TestContentIsWhereTheServerStoresIt(t *testing.T) {
 
 func TestSelectedFieldsAreThoseThatAreStored(t *testing.T) {
 	raw := []byte(`{"apiVersion":"v1","kind":"Secret","data":{"a":"MQ=="},"stringData":{"b":"2","c":"3"}}`)
-	content, err := SelectableContent(raw)
+	content, err := SelectableContent(t.Context(), raw)
 	expect.NoError(t, err)
 	for name, tc := range map[string]struct{ selected, want []ignore.Path }{
 		"a key of data":           {[]ignore.Path{{"data", "b"}}, []ignore.Path{{"data", "b"}}},
@@ -54,7 +54,7 @@ func TestSelectedFieldsAreThoseThatAreStored(t *testing.T) {
 			t.Errorf("%s: -want +got:\n%s", name, diff)
 		}
 	}
-	if _, err := SelectableContent([]byte(`{`)); err == nil {
+	if _, err := SelectableContent(t.Context(), []byte(`{`)); err == nil {
 		t.Error("half an object can be selected from")
 	}
 }

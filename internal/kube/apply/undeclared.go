@@ -22,15 +22,30 @@ const (
 	undeclaredLinesMax = 100
 )
 
+// IsUndeclared reports whether an error of Member.Apply is about fields that are not declared in the
+// schema of the server.
+func IsUndeclared(err error) bool {
+	_, is := undeclaredText(err)
+	return is
+}
+
+func undeclaredText(err error) (text string, is bool) {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return "", false
+	}
+	return strings.CutPrefix(status.Status().Message, undeclaredPrefix)
+}
+
 // UndeclaredFields returns the fields of the content that an error of Member.Apply says are not
 // declared in the schema of the server, nil if it says something else. The server names one
 // field of each map at a time. Fields without which there is no object are never among them.
 func UndeclaredFields(err error, content map[string]any) []ignore.Path {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) || !strings.HasPrefix(status.Status().Message, undeclaredPrefix) {
+	text, is := undeclaredText(err)
+	if !is {
 		return nil
 	}
-	_, text, _ := strings.Cut(status.Status().Message, "): ")
+	_, text, _ = strings.Cut(text, "): ")
 	var paths []ignore.Path
 	looked := 0
 	for line := range strings.Lines(text) {

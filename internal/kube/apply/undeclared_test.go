@@ -19,7 +19,7 @@ import (
 )
 
 func TestUndeclaredFieldsAreFound(t *testing.T) {
-	content, err := NormalizedContent([]byte(`{"apiVersion":"example.com/v1","kind":"X","metadata":{"name":"a","labels":{"a.b/c":"d"},"odd":1},"spec":{"nope":1,
+	content, err := NormalizedContent(t.Context(), []byte(`{"apiVersion":"example.com/v1","kind":"X","metadata":{"name":"a","labels":{"a.b/c":"d"},"odd":1},"spec":{"nope":1,
 "map":{"a.b":{"c":1},"a":{"b":{"d":1}},"x[0]":{"e":1}},
 "containers":[{"name":"a","image":"i"},{"name":"b]=\"","imagine":"x","ports":[{"containerPort":80,"port":1},{"containerPort":80,"protocol":"UDP","port":2}]}],
 "list":[{"f":1},{"f":2}]}}`))
@@ -71,7 +71,7 @@ func FuzzUndeclaredFieldsAreFoundWithoutPanic(f *testing.F) {
 	f.Add(`.a[=`, `{"a":[{"":1}]}`)
 	f.Add(`.a[b=`, `{"a":[{"c":1}]}`)
 	f.Fuzz(func(t *testing.T, name, raw string) {
-		content, err := NormalizedContent([]byte(raw))
+		content, err := NormalizedContent(t.Context(), []byte(raw))
 		if err != nil {
 			return
 		}

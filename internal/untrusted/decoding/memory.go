@@ -48,6 +48,8 @@ type memoryReservation struct {
 	leave func() // the room; nil if it has none
 	// further says that whatever else it needs is its own.
 	further bool
+	// kept says that it has its room until its end.
+	kept bool
 }
 
 type reservationKey struct{}
@@ -71,10 +73,26 @@ func TakeMemory(ctx context.Context, bytes int64) error {
 	return nil
 }
 
+// KeepMemory is TakeMemory for what is used until the end of the reservation, whatever comes before that:
+// EndReservation takes no effect any more. Of what was decoded before, nothing may be used. Kept says that
+// it is not small, so that others may wait for it.
+func KeepMemory(ctx context.Context, bytes int64) (kept bool, err error) {
+	l, is := ctx.Value(reservationKey{}).(*memoryReservation)
+	if !is || bytes <= smallMax || l.kept {
+		return is && l.kept, nil
+	}
+	l.releaseMemory() // so that nobody who waits has something that others wait for
+	if err := l.takeMemory(ctx, bytes); err != nil {
+		return false, err
+	}
+	l.kept = true
+	return true, nil
+}
+
 // EndReservation is for who goes on to something that has a limit of its own, and may last: what it has
-// decoded counts no more.
+// decoded counts no more, unless that is kept.
 func (*Memory) EndReservation(ctx context.Context) {
-	if l, is := ctx.Value(reservationKey{}).(*memoryReservation); is {
+	if l, is := ctx.Value(reservationKey{}).(*memoryReservation); is && !l.kept {
 		l.releaseMemory()
 	}
 }
@@ -114,4 +132,5 @@ func (l *memoryReservation) releaseMemory() {
 	l.bytes = 0
 	l.leave = nil
 	l.further = false
+	l.kept = false
 }

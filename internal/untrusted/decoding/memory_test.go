@@ -204,3 +204,39 @@ func TestEnd(t *testing.T) {
 		t.Error("it still has some of the memory at its end")
 	}
 }
+
+// TestWhatIsKeptOutlivesRequests has one go on to something else while it uses what it has decoded.
+func TestWhatIsKeptOutlivesRequests(t *testing.T) {
+	m := NewMemory(clock.RealClock{})
+	ctx, end := m.BeginReservation(t.Context(), "one")
+	if kept, err := KeepMemory(ctx, smallMax); kept || err != nil || !m.room.IsEmpty() {
+		t.Errorf("what is small is kept: %t, %v", kept, err)
+	}
+	expect.NoError(t, TakeMemory(ctx, shareMax/2))
+	for range 2 { // which replaces what it had before
+		if kept, err := KeepMemory(ctx, shareMax); !kept || err != nil {
+			t.Errorf("what is large is not kept: %t, %v", kept, err)
+		}
+		expect.NoError(t, TakeMemory(ctx, shareMax))
+		m.EndReservation(ctx)
+		if left := m.room.FreeBytes(); left != memoryMax-shareMax || len(m.further) > 0 {
+			t.Errorf("there are %d bytes left while it keeps %d of %d", left, shareMax, memoryMax)
+		}
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	others, leave := m.BeginReservation(ended, "two")
+	defer leave()
+	if kept, err := KeepMemory(others, shareMax); kept || !errors.Is(err, context.Canceled) {
+		t.Errorf("got %t and %v, want that it waits", kept, err)
+	}
+	end()
+	expect.NoError(t, TakeMemory(ctx, shareMax))
+	m.EndReservation(ctx)
+	if !m.room.IsEmpty() {
+		t.Error("what was kept is after its end")
+	}
+	if kept, err := KeepMemory(t.Context(), shareMax); kept || err != nil {
+		t.Errorf("without a reservation: %t, %v", kept, err)
+	}
+}

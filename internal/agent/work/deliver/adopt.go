@@ -53,6 +53,9 @@ func (a *fieldAdoption) takeOver(ctx context.Context, body []byte, stamp apply.S
 	if err := (executorRights{a.of}).rehearseWrite(ctx, body, a.as); err != nil {
 		return err
 	}
+	if err := a.of.keepContent(ctx); err != nil {
+		return err
+	}
 	seen, err := a.ensureManaged(ctx, seen, stamp)
 	if err != nil {
 		return err
@@ -61,7 +64,7 @@ func (a *fieldAdoption) takeOver(ctx context.Context, body []byte, stamp apply.S
 	if err != nil || taken.Empty() {
 		return err
 	}
-	if a.manifest, err = a.of.manifestContent(); err != nil {
+	if a.manifest, err = a.of.manifestContent(ctx); err != nil {
 		return err
 	}
 	a.missing = taken.Difference(owned.FieldsWithin(taken, a.manifest))
@@ -100,7 +103,7 @@ func (a *fieldAdoption) ensureManaged(
 	}
 	stamp.MetadataOnly = true
 	stamp.UID = seen.UID
-	body, err := apply.RenderBody(a.of.rawManifest(), stamp)
+	body, err := apply.RenderBody(ctx, a.of.rawManifest(), stamp)
 	if err != nil {
 		return nil, fmt.Errorf("manifest %d: %w", a.of.want.Ordinal, err)
 	}

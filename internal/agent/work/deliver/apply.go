@@ -77,7 +77,7 @@ func (s serverSideApply) prepareApply(ctx context.Context, o *object, stamp *app
 func (s serverSideApply) excludeIgnored(
 	ctx context.Context, o *object, stamp *apply.Stamp, seen *metav1.PartialObjectMetadata, manager string,
 ) error {
-	content, err := apply.SelectableContent(o.rawManifest())
+	content, err := apply.SelectableContent(ctx, o.rawManifest())
 	if err != nil {
 		return malformedManifest(o.want, err)
 	}
@@ -91,21 +91,12 @@ func (s serverSideApply) excludeIgnored(
 	return err
 }
 
-// manifestContent is the decoded manifest.
-func (o *object) manifestContent() (map[string]any, error) {
-	content, err := apply.NormalizedContent(o.rawManifest())
-	if err != nil {
-		return nil, malformedManifest(o.want, err)
-	}
-	return content, nil
-}
-
 func malformedManifest(want *plan.DesiredObject, err error) error {
 	return fmt.Errorf("manifest %d: %w", want.Ordinal, err)
 }
 
 // disownFields gives up what we own of the fields at the paths of the manifest. It returns
-// the object as it is then.
+// the object as it is then. Without items of lists in the paths, there need be no content.
 func (o *object) disownFields(
 	ctx context.Context, seen *metav1.PartialObjectMetadata, manager string, content map[string]any, paths []ignore.Path,
 ) (*metav1.PartialObjectMetadata, error) {

@@ -62,7 +62,7 @@ func (a *applyAttempts) sendUntilAccepted(ctx context.Context, how applier) (wri
 		if err == nil {
 			return written, nil
 		}
-		again := a.leaveOutUndeclared(err)
+		again := a.leaveOutUndeclared(ctx, err)
 		if !again {
 			again, err = a.recreateObject(ctx, how, err)
 		}
@@ -75,9 +75,12 @@ func (a *applyAttempts) sendUntilAccepted(ctx context.Context, how applier) (wri
 
 // leaveOutUndeclared leaves the fields out that the member says it does not know. It returns false if
 // the error is another one, or the manifest says that all fields have to be known.
-func (a *applyAttempts) leaveOutUndeclared(err error) bool {
+func (a *applyAttempts) leaveOutUndeclared(ctx context.Context, err error) bool {
 	o := a.of
-	content, problem := o.manifestContent()
+	if !apply.IsUndeclared(err) {
+		return false
+	}
+	content, problem := o.manifestContent(ctx)
 	if problem != nil || fields.String(content, "metadata", "annotations", workv1.AnnotationStrictFields) == "true" {
 		return false
 	}
@@ -149,7 +152,7 @@ func (a *applyAttempts) recreateObject(ctx context.Context, how applier, refused
 	if len(names) == 0 || a.recreated {
 		return false, refused
 	}
-	content, err := o.manifestContent()
+	content, err := o.keptContent(ctx)
 	if err != nil {
 		return false, err
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/capstan-io/capstan/internal/kube/conditions"
 	"github.com/capstan-io/capstan/internal/manifestwork/budget"
 	"github.com/capstan-io/capstan/internal/server/taskgroup"
+	"github.com/capstan-io/capstan/internal/untrusted/decoding"
 )
 
 // unseenResync is how often an object is applied again whose type the agent
@@ -36,6 +37,9 @@ type Deliverer struct {
 	Kinds     *apply.KindResolver
 	// Declared knows the fields of the member's kinds.
 	Declared *declared.SchemaFields
+	// Manifests has room for what is decoded of manifests, of which each owner of works has a share.
+	// It is not the Memory of Member. May be nil.
+	Manifests *decoding.Memory
 	// Interpret knows what users of the hub say of what is in works that are interpreted.
 	Interpret interpret.Chain
 	Ledger    *ledger.Ledger
@@ -143,7 +147,7 @@ func (d *Delivery) deliverItem(ctx context.Context, want *plan.DesiredObject, hi
 				"]; it is recreated once it is gone.",
 		}
 	case actionBring:
-		how.deliverObject(ctx, o)
+		o.deliverWithinRoom(ctx, how)
 	}
 	o.reportUndeclared()
 	outcome.Problem.Message = conditions.ShortenText(outcome.Problem.Message, apply.MessageBytesMax)

@@ -47,6 +47,7 @@ type object struct {
 	spared bool
 	// adopted is what the work takes over of an object that was there before, nil for nothing.
 	adopted *fieldAdoption
+	room    contentRoom
 }
 
 // applier is a strategy that keeps an object as its manifest says.
@@ -101,7 +102,7 @@ func (o *object) sendObject(ctx context.Context, how applier) (*metav1.PartialOb
 	if err != nil {
 		return nil, err
 	}
-	if o.body, err = apply.RenderBody(o.rawManifest(), stamp); err != nil {
+	if o.body, err = apply.RenderBody(ctx, o.rawManifest(), stamp); err != nil {
 		return nil, malformedManifest(o.want, err)
 	}
 	sent := apply.HashManifest(o.body)
@@ -148,7 +149,7 @@ func (o *object) writeBody(ctx context.Context, adoption *fieldAdoption, stamp a
 	}
 	if o.seen != nil { // what is applied was made by it
 		stamp.ResourceVersion = o.seen.GetResourceVersion()
-		if o.body, err = apply.RenderBody(o.rawManifest(), stamp); err != nil {
+		if o.body, err = apply.RenderBody(ctx, o.rawManifest(), stamp); err != nil {
 			return nil, malformedManifest(o.want, err)
 		}
 	}

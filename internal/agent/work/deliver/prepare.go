@@ -45,7 +45,7 @@ func (p preparation) concedeFields(ctx context.Context, manager string) error {
 	if known, listed := o.Inventory.Get(want.Object); known == nil && listed { // nothing there is ours
 		return nil
 	}
-	content, err := o.manifestContent()
+	content, err := o.manifestContent(ctx)
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (p preparation) concedeFields(ctx context.Context, manager string) error {
 	if err != nil {
 		return err
 	}
-	_, err = (&retention{of: o}).disownRetained(ctx, seen, manager, content, &paths)
+	_, err = (&retention{of: o}).disownRetained(ctx, seen, manager, nil, &paths)
 	return err
 }
 

@@ -35,7 +35,7 @@ func (p pullSecrets) joinLists(ctx context.Context, manager string, stamp *apply
 	if o.want.Manifest.Kind != corev1.SchemeGroupVersion.WithKind("ServiceAccount") || o.seen != nil { // which is customized
 		return nil
 	}
-	content, err := o.manifestContent()
+	content, err := o.keptContent(ctx)
 	if err != nil {
 		return err
 	}

@@ -53,7 +53,10 @@ func (r replacement) isApplicable(refusal error) bool {
 // not be read.
 func (r replacement) replaceObject(ctx context.Context, body []byte, refusal error) (*metav1.PartialObjectMetadata, error) {
 	want := r.of.want
-	manifest, err := apply.NormalizedContent(body)
+	if err := r.of.keepContent(ctx); err != nil {
+		return nil, err
+	}
+	manifest, err := apply.NormalizedContent(ctx, body)
 	if err != nil {
 		return nil, err
 	}

@@ -47,6 +47,9 @@ type retention struct{ of *object }
 // the cluster.
 func (r *retention) prepareRetained(ctx context.Context, manager string, stamp *apply.Stamp) error {
 	o := r.of
+	if err := o.keepContent(ctx); err != nil {
+		return err
+	}
 	observed, err := o.Member.ReadObject(ctx, o.want.Resource.Version, o.want.Object)
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -58,7 +61,7 @@ func (r *retention) prepareRetained(ctx context.Context, manager string, stamp *
 	if o.want.Yields && !o.isOwnedByRecord() && !(encounter{of: o}).belongsToWork(ctx, seen) {
 		return nil // which is found out next
 	}
-	content, err := o.manifestContent()
+	content, err := o.manifestContent(ctx)
 	if err != nil {
 		return err
 	}
@@ -191,6 +194,9 @@ func (o *object) asSent(ctx context.Context, hash apply.ManifestHash, body []byt
 	if !o.Plan.Options.Interpreted || !o.want.IsCustomized() || hash != o.history.Sent {
 		return nil, nil
 	}
+	if err := o.keepContent(ctx); err != nil {
+		return nil, err
+	}
 	if o.seen == nil {
 		seen, err := o.Member.ReadObject(ctx, o.want.Resource.Version, o.want.Object)
 		if err != nil {
@@ -198,7 +204,7 @@ func (o *object) asSent(ctx context.Context, hash apply.ManifestHash, body []byt
 		}
 		o.seen = seen
 	}
-	want, err := apply.NormalizedContent(body)
+	want, err := apply.NormalizedContent(ctx, body)
 	if err != nil || !containsAll(o.seen.Object, want) {
 		return nil, err
 	}

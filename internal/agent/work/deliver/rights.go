@@ -43,6 +43,7 @@ func (r executorRights) rehearseWrite(ctx context.Context, body []byte, as apply
 	if o.Session == nil {
 		return nil
 	}
+	o.Manifests.EndReservation(ctx) // as each request to the member does
 	return o.Session.RehearseApply(ctx, o.want.Resource.Version, o.want.Object, body, as)
 }
 

@@ -15,6 +15,7 @@ import (
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/kube/apply"
+	"github.com/capstan-io/capstan/internal/testing/expect"
 	"github.com/capstan-io/capstan/internal/testing/specs"
 )
 
@@ -38,14 +39,15 @@ func alike() []workv1.Manifest {
 // options returns what a spec says of the objects that are alike, of those of which it
 // says something: how they are applied, whether something is asked about them, and what
 // becomes of them when the work is deleted.
-func options(spec workv1.ManifestWorkSpec) []string {
+func options(t *testing.T, spec workv1.ManifestWorkSpec) []string {
+	t.Helper()
 	work := &workv1.ManifestWork{Spec: spec}
 	work.Spec.Workload.Manifests = alike()
 	p := FromManifests(work, nil)
-	p.ResolveItems(p.Items, work, KindFinder{Find: func(kind schema.GroupVersionKind) (apply.Resource, error) {
+	expect.NoError(t, p.ResolveItems(t.Context(), p.Items, work, KindFinder{Find: func(kind schema.GroupVersionKind) (apply.Resource, error) {
 		resource := map[string]string{"Ingress": "ingresses", "Route": "routes"}[kind.Kind]
 		return apply.Resource{GroupVersionResource: kind.GroupVersion().WithResource(resource), Namespaced: true}, nil
-	}})
+	}}))
 	var all []string
 	for _, it := range p.Items {
 		var said []string
@@ -90,11 +92,11 @@ func TestFields(t *testing.T) {
 		"name of an orphan":      {"deleteOption.selectivelyOrphans.orphaningRules[0].name", orphans, orphaned},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := options(specs.ParseSpec[workv1.ManifestWorkSpec](t, tc.spec))
+			got := options(t, specs.ParseSpec[workv1.ManifestWorkSpec](t, tc.spec))
 			if diff := cmp.Diff([]string{tc.want}, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if slices.Equal(got, options(specs.ParseWithout[workv1.ManifestWorkSpec](t, tc.spec, tc.field))) {
+			if slices.Equal(got, options(t, specs.ParseWithout[workv1.ManifestWorkSpec](t, tc.spec, tc.field))) {
 				t.Errorf("without spec.%s it says the same: %v", tc.field, got)
 			}
 		})

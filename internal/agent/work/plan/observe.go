@@ -6,6 +6,7 @@ package plan
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -13,10 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/interpret"
-	"github.com/capstan-io/capstan/internal/interpret/fields"
 	"github.com/capstan-io/capstan/internal/interpret/health"
 	"github.com/capstan-io/capstan/internal/kube/apply"
 	"github.com/capstan-io/capstan/internal/manifestwork/budget"
@@ -195,8 +196,12 @@ func isExpiring(manifest *apply.Manifest, raw []byte) bool {
 	if manifest.Kind != batchv1.SchemeGroupVersion.WithKind("Job") {
 		return false
 	}
-	content, err := apply.NormalizedContent(raw)
-	return err == nil && fields.Get(content, "spec", "ttlSecondsAfterFinished") != nil
+	var job struct {
+		Spec struct {
+			Lifetime *json.RawMessage `json:"ttlSecondsAfterFinished"`
+		} `json:"spec"`
+	}
+	return utiljson.Unmarshal(raw, &job) == nil && job.Spec.Lifetime != nil
 }
 
 // applyConfig takes over what a config asks.

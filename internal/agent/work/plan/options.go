@@ -4,11 +4,13 @@
 package plan
 
 import (
-	"encoding/json"
+	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha1 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
@@ -17,6 +19,7 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret/fields"
 	"github.com/capstan-io/capstan/internal/kube/apply"
 	"github.com/capstan-io/capstan/internal/kube/apply/ignore"
+	"github.com/capstan-io/capstan/internal/manifestwork/allowance"
 )
 
 // WorkOptions are how a work is treated, as far as that is not in its spec. The hub sets them
@@ -74,6 +77,16 @@ func IsSuspended(work *workv1.ManifestWork) bool {
 	return work.Annotations[workv1.AnnotationSuspendDispatching] == "true"
 }
 
+// ContentOwner returns whose share it is of the room for what is decoded of works: who has the works of a binding or a
+// replica set in all clusters, and else the cluster.
+func ContentOwner(work *workv1.ManifestWork) string {
+	owner := allowance.OwnerOf(work)
+	if owner.Namespace == "" {
+		return "cluster " + work.Namespace
+	}
+	return fmt.Sprintf("namespace %s %t", owner.Namespace, owner.ClusterWide)
+}
+
 // PermanentID returns what objects are labelled with that the work brought, "" if they are not.
 func PermanentID(work *workv1.ManifestWork) string { return work.Labels[workv1alpha1.LabelPermanentID] }
 
@@ -90,22 +103,27 @@ func (d *DesiredObject) setYielding(raw []byte) {
 	}
 	var said struct {
 		Metadata struct {
-			Annotations map[string]string `json:"annotations"`
+			Annotations struct { // of which there may be a hundred thousand
+				Resolution string `json:"work.karmada.io/conflict-resolution"`
+			} `json:"annotations"`
 		} `json:"metadata"`
 	}
-	if err := json.Unmarshal(raw, &said); err != nil {
+	if err := utiljson.Unmarshal(raw, &said); err != nil {
 		d.refuse(fmt.Errorf("%w: %w", apply.ErrNotObject, err))
 		return
 	}
-	d.Yields = said.Metadata.Annotations[policyv1alpha1.AnnotationConflictResolution] != policyv1alpha1.ConflictResolutionOverwrite
+	d.Yields = said.Metadata.Annotations.Resolution != policyv1alpha1.ConflictResolutionOverwrite
 }
 
 // setRetained notes which fields of the manifest are the cluster's once the object
 // exists.
-func (d *DesiredObject) setRetained(raw []byte, kinds interpret.Chain) {
-	content, err := apply.NormalizedContent(raw)
-	if err != nil {
-		return // it was read before
+func (d *DesiredObject) setRetained(ctx context.Context, raw []byte, kinds interpret.Chain) error {
+	content, err := apply.NormalizedContent(ctx, raw)
+	switch {
+	case errors.Is(err, apply.ErrNotObject):
+		return nil // it was read before
+	case err != nil:
+		return err
 	}
 	d.Retained = nil
 	for _, path := range kinds.RetainedFieldPaths(&unstructured.Unstructured{Object: content}) {
@@ -118,6 +136,7 @@ func (d *DesiredObject) setRetained(raw []byte, kinds interpret.Chain) {
 		}
 		d.Retained = append(d.Retained, steps)
 	}
+	return nil
 }
 
 // completeRules are the rules of what completes without being asked, and of what expires: what ends, such

@@ -5,6 +5,7 @@ package plan
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret/users"
 	"github.com/capstan-io/capstan/internal/kube/apply"
 	"github.com/capstan-io/capstan/internal/manifestwork/rules"
+	"github.com/capstan-io/capstan/internal/untrusted/decoding"
 )
 
 // Plan is what one generation of a work asks for. A pass that leaves nothing
@@ -170,6 +172,8 @@ type KindFinder struct {
 	// something else of a kind.
 	Bound interpret.Chain
 	Said  func(schema.GroupVersionKind) users.KindRevision
+	// Manifests has room for what is decoded of manifests. May be nil.
+	Manifests *decoding.Memory
 }
 
 // interpreterChainOf returns who knows what the objects of a plan say.
@@ -181,26 +185,30 @@ func (f *KindFinder) interpreterChainOf(p *Plan) interpret.Chain {
 }
 
 // ResolveItems finds the resources of the items' kinds that are not known yet, notes what
-// users of the hub say of them now, and refuses the second manifest of an object.
-func (p *Plan) ResolveItems(items []*ManifestItem, work *workv1.ManifestWork, finder KindFinder) {
+// users of the hub say of them now, and refuses the second manifest of an object. It fails only if
+// ctx ends.
+func (p *Plan) ResolveItems(ctx context.Context, items []*ManifestItem, work *workv1.ManifestWork, finder KindFinder) error {
 	for _, it := range items {
 		if !it.IsResolved() && it.Desired.Refused == nil {
-			p.resolveItem(it, work, &finder)
+			if err := p.resolveItem(ctx, it, work, &finder); err != nil {
+				return err
+			}
 		}
 		if p.Options.Interpreted && it.IsDeliverable() {
 			it.Desired.applyRevision(finder.Said(it.Desired.Manifest.Kind))
 		}
 	}
 	p.refuseDuplicates()
+	return nil
 }
 
 // resolveItem finds the resource of an item's kind, and what is asked about its object.
-func (p *Plan) resolveItem(it *ManifestItem, work *workv1.ManifestWork, finder *KindFinder) {
+func (p *Plan) resolveItem(ctx context.Context, it *ManifestItem, work *workv1.ManifestWork, finder *KindFinder) error {
 	want := &it.Desired
 	resource, err := finder.Find(want.Manifest.Kind)
 	if err != nil {
 		want.Problem = apply.ExplainError(err, "apply", apply.ObjectRef{})
-		return
+		return nil
 	}
 	want.Problem = apply.ObjectProblem{}
 	want.resolveResource(resource, work.Spec.ManifestConfigs)
@@ -209,12 +217,19 @@ func (p *Plan) resolveItem(it *ManifestItem, work *workv1.ManifestWork, finder *
 		it.History.Past = past
 	}
 	if want.Refused != nil {
-		return
+		return nil
 	}
 	if p.Options.Retains {
-		want.setRetained(work.Spec.Workload.Manifests[want.Ordinal].Raw, finder.Kinds)
+		ctx, end := finder.Manifests.BeginReservation(ctx, ContentOwner(work))
+		err := want.setRetained(ctx, work.Spec.Workload.Manifests[want.Ordinal].Raw, finder.Kinds)
+		end()
+		if err != nil {
+			want.Resolved = false // without them, the manifest would take what is the cluster's
+			return err
+		}
 	}
 	p.addObservation(it, work.Spec.ManifestConfigs, finder)
+	return nil
 }
 
 // refuseDuplicates refuses manifests of objects that an earlier manifest has.

@@ -31,10 +31,13 @@ func BenchmarkStatusOfUnchangedWork(b *testing.B) {
 		FeedbackRules:      []workv1.FeedbackRule{{Type: workv1.FeedbackTypeWellKnownStatus}},
 	}}
 	p, _ := plan.ForManifestWork(work, nil, plan.HealthOptions{})
-	p.ResolveItems(p.Items, work, plan.KindFinder{Rules: &rules.RuleSetCache{}, Find: func(schema.GroupVersionKind) (apply.Resource, error) {
+	err := p.ResolveItems(b.Context(), p.Items, work, plan.KindFinder{Rules: &rules.RuleSetCache{}, Find: func(schema.GroupVersionKind) (apply.Resource, error) {
 		resource := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 		return apply.Resource{GroupVersionResource: resource, Namespaced: true}, nil
 	}})
+	if err != nil {
+		b.Fatal(err)
+	}
 	for _, it := range p.Items {
 		it.Outcome.Presence = plan.PresenceYes
 		it.Observation.Seen, it.Observation.Presence = "1", plan.PresenceYes
