@@ -198,8 +198,27 @@ func (m *Member) Get(ctx context.Context, version string, object ObjectRef) (*me
 }
 
 // ReadObject reads a whole object from the server.
-func (m *Member) ReadObject(ctx context.Context, version string, object ObjectRef) (*unstructured.Unstructured, error) {
-	ctx, done, err := m.acquireSlot(ctx)
+func (m *Member) ReadObject(ctx context.Context, version string, object ObjectRef) (found *unstructured.Unstructured, err error) {
+	err = m.ViewObject(ctx, version, object, func(seen *unstructured.Unstructured) { found = seen })
+	return found, err
+}
+
+// ViewObject is ReadObject for an object that is used by view only: there is room for it until that returns.
+func (m *Member) ViewObject(ctx context.Context, version string, object ObjectRef, view func(*unstructured.Unstructured)) error {
+	m.memory.EndReservation(ctx)
+	ctx, viewed := m.memory.BeginReservation(ctx, m.cluster)
+	defer viewed()
+	found, err := m.readWhole(ctx, version, object)
+	if err != nil {
+		return err
+	}
+	view(found)
+	return nil
+}
+
+// readWhole reads a whole object. What is decoded counts for the reservation of ctx.
+func (m *Member) readWhole(ctx context.Context, version string, object ObjectRef) (*unstructured.Unstructured, error) {
+	ctx, done, err := m.awaitSlot(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", object, err)
 	}
@@ -243,14 +262,23 @@ func (m *Member) Delete(ctx context.Context, version string, object ObjectRef, u
 // That has another Memory: who keeps room in the first waits for some in the second, and nobody the other way round.
 func (m *Member) acquireSlot(ctx context.Context) (context.Context, func(), error) {
 	m.memory.EndReservation(ctx)
+	ctx, done, err := m.awaitSlot(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, decoded := m.memory.BeginReservation(ctx, m.cluster)
+	return ctx, func() { decoded(); done() }, nil
+}
+
+// awaitSlot waits for its turn, which ends when the function is called that it returns.
+func (m *Member) awaitSlot(ctx context.Context) (context.Context, func(), error) {
 	select {
 	case m.slots <- struct{}{}:
 	case <-ctx.Done():
 		return nil, nil, ctx.Err()
 	}
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
-	ctx, decoded := m.memory.BeginReservation(ctx, m.cluster)
-	return ctx, func() { decoded(); cancel(); <-m.slots }, nil
+	return ctx, func() { cancel(); <-m.slots }, nil
 }
 
 func (m *Member) metadataResource(version string, object ObjectRef) metadata.ResourceInterface {

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/clock"
 
 	"github.com/capstan-io/capstan/internal/testing/expect"
@@ -177,5 +178,38 @@ func TestWhatIsCreatedIsTheBody(t *testing.T) {
 		if _, err := member.Create(t.Context(), "v1", object, []byte(bad), "m"); !errors.Is(err, ErrNotObject) {
 			t.Errorf("%s: got %v", bad, err)
 		}
+	}
+}
+
+// TestThereIsRoomForAnObjectUntilItWasLookedAt has others take what is left while an object of 20 MB is looked at.
+func TestThereIsRoomForAnObjectUntilItWasLookedAt(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"apiVersion":"a/v1","kind":"A","metadata":{"name":"a"},"l":[`+strings.Repeat("{},", 40_000)+`{}]}`)
+	}))
+	defer server.Close()
+	answers := decoding.NewMemory(clock.RealClock{})
+	member := memberAt(t, server.URL, 1, answers)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	othersWait := func() bool {
+		one, endOne := answers.BeginReservation(ended, "one")
+		defer endOne()
+		expect.NoError(t, decoding.TakeMemory(one, 192<<20))
+		two, endTwo := answers.BeginReservation(ended, "two")
+		defer endTwo()
+		return decoding.TakeMemory(two, 192<<20) != nil
+	}
+	viewed := false
+	err := member.ViewObject(t.Context(), "v1", ObjectRef{Group: "a", Resource: "as", Name: "a"}, func(object *unstructured.Unstructured) {
+		viewed = true
+		if object.GetName() != "a" || !othersWait() {
+			t.Errorf("while %q is looked at, others have all the room", object.GetName())
+		}
+	})
+	expect.NoError(t, err)
+	if !viewed || othersWait() {
+		t.Errorf("looked at: %t; others wait after that", viewed)
 	}
 }

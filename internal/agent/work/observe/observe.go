@@ -10,6 +10,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/clock"
 
 	"github.com/capstan-io/capstan/internal/agent/work/executor"
@@ -208,6 +209,14 @@ func (r *MemberObserver) objectVersion(want *plan.DesiredObject) (version string
 	return live.ResourceVersion, true, true
 }
 
+// nextRead returns when to read an object again that was read now, zero if something tells.
+func (r *MemberObserver) nextRead(want *plan.DesiredObject, now time.Time) time.Time {
+	if _, _, known := r.objectVersion(want); known {
+		return time.Time{}
+	}
+	return now.Add(r.Interval)
+}
+
 // readObject reads an object that is wanted, and notes in the observation what it says.
 func (r *MemberObserver) readObject(ctx context.Context, work *ObservedWork, want *plan.DesiredObject, o *plan.Observation) {
 	now := r.Clock.Now()
@@ -216,16 +225,16 @@ func (r *MemberObserver) readObject(ctx context.Context, work *ObservedWork, wan
 		o.MarkLost(plan.PresenceUnknown, problem)
 		return
 	}
-	object, err := r.Member.ReadObject(ctx, want.Resource.Version, want.Object)
-	if ctx.Err() != nil {
-		return
-	}
-	o.Next = time.Time{}
-	if _, _, known := r.objectVersion(want); !known {
-		o.Next = now.Add(r.Interval)
-	}
+	err := r.Member.ViewObject(ctx, want.Resource.Version, want.Object, func(object *unstructured.Unstructured) {
+		if ctx.Err() == nil {
+			o.Next = r.nextRead(want, now)
+			o.EvaluateObject(ctx, object, r.Feedback, work.Budget)
+		}
+	})
 	switch {
+	case ctx.Err() != nil:
 	case apierrors.IsNotFound(err):
+		o.Next = r.nextRead(want, now)
 		o.MarkLost(plan.PresenceNo, apply.ObjectProblem{})
 	case err != nil:
 		o.Failures++
@@ -237,7 +246,6 @@ func (r *MemberObserver) readObject(ctx context.Context, work *ObservedWork, wan
 		}
 		o.Next = now.Add(again)
 	default:
-		o.EvaluateObject(ctx, object, r.Feedback, work.Budget)
 		if again := interpret.RetryDelayOf(o.Misjudged); again > 0 {
 			o.Next = now.Add(again)
 		}
