@@ -62,6 +62,12 @@ func (s *ObjectStore[T]) Get(ctx context.Context, key client.ObjectKey) (T, erro
 	return s.decompress(object)
 }
 
+// GetMarks returns an object without what is compressed. Do not change it.
+func (s *ObjectStore[T]) GetMarks(ctx context.Context, key client.ObjectKey) (T, error) {
+	object := s.empty()
+	return object, s.cache.Get(ctx, key, object) //nolint:wrapcheck // as a client's
+}
+
 // HasObject reports whether there is an object.
 func (s *ObjectStore[T]) HasObject(ctx context.Context, key client.ObjectKey) (bool, error) {
 	err := s.cache.Get(ctx, key, s.empty())

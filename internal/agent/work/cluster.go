@@ -33,6 +33,7 @@ import (
 	"github.com/capstan-io/capstan/internal/cluster/fleet"
 	"github.com/capstan-io/capstan/internal/kube/apply"
 	"github.com/capstan-io/capstan/internal/kube/apply/declared"
+	"github.com/capstan-io/capstan/internal/manifestwork/budget"
 )
 
 // engagedCluster is what the part has for one connection: nothing in it outlives that but reports.
@@ -41,6 +42,7 @@ type engagedCluster struct {
 	connection *fleet.Connection
 	options    *PartOptions
 	meter      *deliveryMetrics
+	times      *budget.OwnerTimes
 	queue      workqueue.TypedRateLimitingInterface[Request]
 
 	slots     *runtime.ClusterSlots
@@ -124,8 +126,8 @@ func newEngagedCluster(ctx context.Context, c *fleet.Connection, p *ManifestWork
 	if err != nil {
 		return nil, fmt.Errorf("reading the records of cluster %q: %w", c.Name, err)
 	}
-	s := &engagedCluster{ctx: ctx, connection: c, options: options, memories: map[string]*passMemory{}, handover: succession.NewHandoverFollower(c)}
-	s.slots = p.workers.SlotsFor(func(request Request) { s.queue.Add(request) })
+	s := &engagedCluster{ctx: ctx, connection: c, options: options, times: p.times, memories: map[string]*passMemory{}, handover: succession.NewHandoverFollower(c)}
+	s.slots = p.workers.SlotsFor(func(request Request) { s.queue.Add(request) }, func(request Request) string { return s.ownerOf(ctx, request) })
 	s.arrivals = newArrivalWatcher(ctx, clients.spoke, c.Go, func(work string) { s.queue.Add(s.workRequest(work)) })
 	s.works = &runtime.HubWorks{
 		Cached: works, Client: c.Hub.GetClient(), Reader: c.Hub.GetAPIReader(), Metadata: clients.hub, Namespace: string(c.Name),
@@ -206,6 +208,18 @@ func (s *engagedCluster) orphanedRecords(ctx context.Context) (orphans []*workv1
 		}
 	}
 	return orphans, nil
+}
+
+// ownerOf returns who has the work of a request, "" for nobody in particular.
+func (s *engagedCluster) ownerOf(ctx context.Context, request Request) string {
+	if request.Work == "" { // it is about a record
+		return ""
+	}
+	work, err := s.works.Cached.GetMarks(ctx, client.ObjectKey{Namespace: string(s.connection.Name), Name: request.Work})
+	if err != nil { // which whoever reads the work finds out
+		return ""
+	}
+	return plan.WorkOwner(work)
 }
 
 // workRequest returns what to look at for a work.

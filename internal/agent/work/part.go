@@ -26,6 +26,7 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/interpret/shipped"
 	"github.com/capstan-io/capstan/internal/kube/events"
+	"github.com/capstan-io/capstan/internal/manifestwork/budget"
 	"github.com/capstan-io/capstan/internal/manifestwork/feedback"
 	"github.com/capstan-io/capstan/internal/manifestwork/rules"
 	"github.com/capstan-io/capstan/internal/server/tracing"
@@ -118,6 +119,8 @@ type ManifestWorkPart struct {
 	// answers and manifests are what these take of all clusters while they are decoded. Who has some of the second may
 	// wait for the first, so these are two.
 	answers, manifests *decoding.Memory
+	// times are how long the expressions of each owner of works take.
+	times *budget.OwnerTimes
 
 	mu       sync.Mutex
 	clusters map[fleet.ClusterName]*engagedCluster
@@ -147,7 +150,7 @@ func NewManifestWorkPart(options PartOptions) (*ManifestWorkPart, error) {
 	p := &ManifestWorkPart{
 		options: options, clusters: map[fleet.ClusterName]*engagedCluster{},
 		workers: runtime.NewWorkerPool(options.Workers, options.WorkersPerCluster), meter: newDeliveryMetrics(options.Clock),
-		answers: decoding.NewMemory(options.Clock), manifests: decoding.NewMemory(options.Clock),
+		answers: decoding.NewMemory(options.Clock), manifests: decoding.NewMemory(options.Clock), times: budget.NewOwnerTimes(options.Clock),
 		hubs: interpreters.NewHubRegistry(options.Logger, options.Clock, options.WebhookGuard),
 	}
 	anyName := true

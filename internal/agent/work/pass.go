@@ -24,7 +24,6 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/work/report"
 	"github.com/capstan-io/capstan/internal/agent/work/runtime"
 	"github.com/capstan-io/capstan/internal/kube/apply"
-	"github.com/capstan-io/capstan/internal/manifestwork/budget"
 	"github.com/capstan-io/capstan/internal/server/tracing"
 )
 
@@ -71,11 +70,15 @@ type passPhase func(*workPass, context.Context) error
 // Reconcile makes one work real on its member, or removes it, and reports.
 func (p *ManifestWorkPart) Reconcile(ctx context.Context, request Request) (reconcile.Result, error) {
 	s := p.clusterOf(request.Cluster)
-	if s == nil || !s.slots.AcquireSlot(request) { // comes again with the connection, or when another is done
+	if s == nil { // comes again with the connection
+		return reconcile.Result{}, nil
+	}
+	release := s.slots.AcquireSlot(request)
+	if release == nil { // comes again when another is done
 		return reconcile.Result{}, nil
 	}
 	defer s.requeuePostponed(request.Work)
-	defer s.slots.ReleaseSlot()
+	defer release()
 	ctx, cancel := s.bindContext(ctx)
 	defer cancel()
 
@@ -168,7 +171,7 @@ func (p *workPass) preparePlan(ctx context.Context) error {
 	p.memory.plan = p.plan
 	p.memory.leavingSince = time.Time{}
 	p.delivery = &deliver.Delivery{
-		Deliverer: p.cluster.deliverer, Work: p.work, Plan: p.plan, Record: p.record, Budget: budget.NewBudget(p.cluster.options.Clock),
+		Deliverer: p.cluster.deliverer, Work: p.work, Plan: p.plan, Record: p.record, Budget: p.cluster.times.NewBudget(plan.WorkOwner(p.work)),
 	}
 	if p.plan.Executor != nil {
 		p.delivery.Session = p.cluster.guard.NewSession(*p.plan.Executor)

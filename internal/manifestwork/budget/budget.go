@@ -32,6 +32,8 @@ type Budget struct {
 	clock  clock.PassiveClock
 	values atomic.Int64
 	cost   atomic.Int64
+	// spend takes time of the owner of the work, and says what is left of that; nil without one.
+	spend func(time.Duration) (left time.Duration)
 
 	mu sync.Mutex // held while a jq expression is evaluated
 	jq time.Duration
@@ -55,14 +57,19 @@ var errJQ = fmt.Errorf("the jq expressions of this work take longer than %s toge
 func (b *Budget) EvaluateJQ(ctx context.Context, most time.Duration, evaluate func(context.Context) error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.jq <= 0 {
+	switch {
+	case b.jq <= 0:
 		return errJQ
+	case b.IsOwnerSpent():
+		return ErrOwner
 	}
 	limited, cancel := context.WithTimeout(ctx, min(most, b.jq))
 	defer cancel()
 	start := b.clock.Now()
 	err := evaluate(limited)
-	b.jq -= b.clock.Since(start)
+	took := b.clock.Since(start)
+	b.jq -= took
+	b.spendTime(took)
 	switch {
 	case err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded):
 		return err
@@ -72,15 +79,33 @@ func (b *Budget) EvaluateJQ(ctx context.Context, most time.Duration, evaluate fu
 	return fmt.Errorf("it takes longer than %s", most)
 }
 
+// IsOwnerSpent reports whether the owner of the work has no time left: the next evaluation fails with ErrOwner.
+func (b *Budget) IsOwnerSpent() bool { return b.spend != nil && b.spend(0) <= 0 }
+
+// spendTime takes time of the owner of the work, if there is one.
+func (b *Budget) spendTime(took time.Duration) {
+	if b.spend != nil {
+		b.spend(took)
+	}
+}
+
 // CELCost returns what CEL expressions may still cost.
 func (b *Budget) CELCost() uint64 { return uint64(max(0, b.cost.Load())) }
 
 // SpendCEL takes what a CEL expression cost.
-func (b *Budget) SpendCEL(units uint64) { b.cost.Add(-int64(min(units, CELCostMax))) }
+func (b *Budget) SpendCEL(units uint64) {
+	spent := int64(min(units, CELCostMax))
+	b.cost.Add(-spent)
+	b.spendTime(time.Duration(spent) * time.Second / celPerSecond)
+}
 
 // SpendValues takes a number of values that JSONPaths visit, unless there are not so
 // many left.
 func (b *Budget) SpendValues(values int) error {
+	if b.IsOwnerSpent() {
+		return ErrOwner
+	}
+	b.spendTime(time.Duration(values) * time.Second / valuesPerSecond)
 	if b.values.Add(-int64(values)) < 0 {
 		return fmt.Errorf("the paths of this work visit more than %d values, for all of its objects together; use narrower ones", ValuesMax)
 	}

@@ -90,3 +90,58 @@ func TestCELOfAllObjectsSharesACost(t *testing.T) {
 		t.Errorf("want nothing to be left, got %d", got)
 	}
 }
+
+// TestWorksOfAnOwnerShareATime has works of one owner in many clusters, each of which stays within its own budget.
+func TestWorksOfAnOwnerShareATime(t *testing.T) {
+	t.Parallel()
+	now := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
+	times := budget.NewOwnerTimes(now)
+	slow := func(context.Context) error {
+		now.SetTime(now.Now().Add(time.Second))
+		return nil
+	}
+	nothing := func(context.Context) error { return nil }
+	uses := map[string]func(*budget.Budget) error{
+		"jq":       func(left *budget.Budget) error { return left.EvaluateJQ(t.Context(), time.Minute, slow) },
+		"CEL":      func(left *budget.Budget) error { left.SpendCEL(budget.CELCostMax / 2); return nil },
+		"JSONPath": func(left *budget.Budget) error { return left.SpendValues(budget.ValuesMax / 2) },
+	}
+	for by, use := range uses {
+		works := 0
+		for ; !times.NewBudget("owner by "+by).IsOwnerSpent() && works < 100_000; works++ {
+			if err := use(times.NewBudget("owner by " + by)); err != nil {
+				t.Fatalf("%s: work %d: %v", by, works, err)
+			}
+		}
+		if works < 50 || works == 100_000 {
+			t.Errorf("%s: an owner has enough for %d works", by, works)
+		}
+		for name, spent := range map[string]bool{"owner by " + by: true, "another owner": false, "": false} {
+			left := times.NewBudget(name)
+			for what, err := range map[string]error{"jq": left.EvaluateJQ(t.Context(), time.Minute, nothing), "JSONPath": left.SpendValues(1)} {
+				if errors.Is(err, budget.ErrOwner) != spent || left.IsOwnerSpent() != spent {
+					t.Errorf("after %s, %q evaluates %s: %v", by, name, what, err)
+				}
+			}
+		}
+		now.SetTime(now.Now().Add(time.Hour))
+		if times.NewBudget("owner by " + by).IsOwnerSpent() {
+			t.Errorf("%s: nothing comes back", by)
+		}
+	}
+}
+
+// TestAnOrdinaryFleetHasTime has a work of an owner in each of a thousand clusters, at once.
+func TestAnOrdinaryFleetHasTime(t *testing.T) {
+	t.Parallel()
+	now := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
+	times := budget.NewOwnerTimes(now)
+	for range 1000 {
+		left := times.NewBudget("shop")
+		err := left.EvaluateJQ(t.Context(), time.Second, func(context.Context) error { now.SetTime(now.Now().Add(20 * time.Millisecond)); return nil })
+		left.SpendCEL(50_000)
+		if err = errors.Join(err, left.SpendValues(10_000)); err != nil || left.IsOwnerSpent() {
+			t.Fatalf("it has no time left: %v", err)
+		}
+	}
+}

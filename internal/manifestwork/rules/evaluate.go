@@ -125,6 +125,8 @@ func (e *evaluation) runProgram(program *expression.Program, variables map[strin
 		return nil, errSetCost
 	case e.work.CELCost() == 0:
 		return nil, errWorkCost
+	case e.work.IsOwnerSpent():
+		return nil, budget.ErrOwner
 	}
 	value, cost, err := program.EvaluateProgram(e.ctx, variables)
 	e.left -= min(e.left, cost)

@@ -13,6 +13,7 @@ import (
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/interpret/expression"
+	"github.com/capstan-io/capstan/internal/manifestwork/budget"
 )
 
 // environmentPair has what expressions are compiled with.
@@ -64,5 +65,5 @@ func notValid(name string, at int, err error) *metav1.Condition {
 
 // isUserError reports whether an error is for the user to mend.
 func isUserError(err error) bool {
-	return errors.As(err, new(*expression.UserError)) || errors.Is(err, errSetCost) || errors.Is(err, errWorkCost)
+	return errors.As(err, new(*expression.UserError)) || errors.Is(err, errSetCost) || errors.Is(err, errWorkCost) || errors.Is(err, budget.ErrOwner)
 }

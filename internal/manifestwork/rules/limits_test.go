@@ -8,10 +8,13 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/manifestwork/budget"
@@ -196,5 +199,20 @@ func TestTheObjectsOfAWorkShareABudget(t *testing.T) {
 	}
 	if got := evaluate(t.Context(), set, object); got[0].Status != "True" {
 		t.Errorf("want another work to have a budget of its own, got %+v", outcomes(got))
+	}
+}
+
+func TestTheWorksOfAnOwnerShareATime(t *testing.T) {
+	t.Parallel()
+	set := rules.CompileConditionRules([]workv1.ConditionRule{celRule("Fine", `object.text != ""`)})
+	times := budget.NewOwnerTimes(clocktesting.NewFakePassiveClock(time.Unix(0, 0)))
+	for n := 0; n < 1000 && !times.NewBudget("shop").IsOwnerSpent(); n++ {
+		times.NewBudget("shop").SpendCEL(budget.CELCostMax)
+	}
+	for owner, status := range map[string]metav1.ConditionStatus{"shop": "False", "bank": "True", "": "True"} {
+		got := set.EvaluateRules(t.Context(), heavy(), nil, times.NewBudget(owner))[0]
+		if got.Status != status || status == "False" && (got.Reason != workv1.ManifestReasonConditionRuleExpressionError || !strings.Contains(got.Message, "all works of this namespace")) {
+			t.Errorf("a work of %q: %+v", owner, got)
+		}
 	}
 }

@@ -179,11 +179,11 @@ func (r *MemberObserver) staleItems(items []*plan.ManifestItem) (stale []*plan.M
 }
 
 // isCurrent reports whether an observation is of the object as it is, and if not, whether
-// that has to wait. What an interpreter did not say of it is asked again.
+// that has to wait. What an interpreter did not say of it is asked again, as is what there was no time for.
 func isCurrent(o *plan.Observation, version string, known bool, now time.Time) (current, waits bool) {
 	sound := o.Problem.Trouble == apply.TroubleNone
 	same := known && sound && version == o.Seen
-	again := same && interpret.RetryDelayOf(o.Misjudged) > 0
+	again := same && (interpret.RetryDelayOf(o.Misjudged) > 0 || o.OutOfTime)
 	if same && !again {
 		return true, false
 	}
@@ -245,6 +245,9 @@ func (r *MemberObserver) readObject(ctx context.Context, work *ObservedWork, wan
 			again = backoff.DelayAfter(o.Failures, backoff.ExponentialBetween(retryMin, retryMax))
 		}
 		o.Next = now.Add(again)
+	case work.Budget.IsOwnerSpent():
+		o.OutOfTime = true
+		o.Next = now.Add(refusedRetry)
 	default:
 		if again := interpret.RetryDelayOf(o.Misjudged); again > 0 {
 			o.Next = now.Add(again)

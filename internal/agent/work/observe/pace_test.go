@@ -8,7 +8,25 @@ import (
 	"time"
 
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/capstan-io/capstan/internal/agent/work/plan"
 )
+
+// TestWhatThereWasNoTimeForIsEvaluatedAgain looks at an object that does not change, when nothing tells.
+func TestWhatThereWasNoTimeForIsEvaluatedAgain(t *testing.T) {
+	now := time.Unix(1700000000, 0)
+	o := &plan.Observation{Seen: "1", Next: now.Add(refusedRetry)}
+	if current, _ := isCurrent(o, "1", true, now); !current {
+		t.Error("what was evaluated is not current")
+	}
+	o.OutOfTime = true
+	if current, waits := isCurrent(o, "1", true, now); current || !waits {
+		t.Errorf("it is current: %t, and waits: %t", current, waits)
+	}
+	if current, waits := isCurrent(o, "1", true, o.Next); current || waits {
+		t.Errorf("in the end it is current: %t, and waits: %t", current, waits)
+	}
+}
 
 // TestManyChangesAreFewEvaluations lets an object change at an interval and
 // evaluates as the pace allows: when a change is seen, or as soon as the window

@@ -72,6 +72,8 @@ type Observation struct {
 	// Misjudged is why a customization of the kind did not say what the object says;
 	// nil if there is none, or it did.
 	Misjudged error
+	// OutOfTime says that the owner of the work had no time left for all expressions: they are evaluated again.
+	OutOfTime bool
 	// Unreflected says that the status is not among the values for that reason: the one
 	// that was reported last stays.
 	Unreflected bool

@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,14 +78,19 @@ func IsSuspended(work *workv1.ManifestWork) bool {
 	return work.Annotations[workv1.AnnotationSuspendDispatching] == "true"
 }
 
-// ContentOwner returns whose share it is of the room for what is decoded of works: who has the works of a binding or a
-// replica set in all clusters, and else the cluster.
-func ContentOwner(work *workv1.ManifestWork) string {
+// WorkOwner returns who has a work, and may have others in all clusters: the users of the namespace of its binding or replica
+// set, or administrators for them; "" for all other works.
+func WorkOwner(work *workv1.ManifestWork) string {
 	owner := allowance.OwnerOf(work)
 	if owner.Namespace == "" {
-		return "cluster " + work.Namespace
+		return ""
 	}
 	return fmt.Sprintf("namespace %s %t", owner.Namespace, owner.ClusterWide)
+}
+
+// ContentOwner returns whose share it is of the room for what is decoded of works: that of the WorkOwner, or else of the cluster.
+func ContentOwner(work *workv1.ManifestWork) string {
+	return cmp.Or(WorkOwner(work), "cluster "+work.Namespace)
 }
 
 // PermanentID returns what objects are labelled with that the work brought, "" if they are not.

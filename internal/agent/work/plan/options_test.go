@@ -107,7 +107,7 @@ func TestRetainedFieldsAreFoundWhenThereIsRoom(t *testing.T) {
 func TestContentIsOfWhoSendsIt(t *testing.T) {
 	work := &workv1.ManifestWork{}
 	work.Namespace, work.Name = "cluster1", "w"
-	if got := ContentOwner(work); got != "cluster cluster1" {
+	if got := ContentOwner(work); got != "cluster cluster1" || WorkOwner(work) != "" {
 		t.Errorf("a work of nobody in particular is of %q", got)
 	}
 	owners := map[string]bool{}
@@ -116,7 +116,7 @@ func TestContentIsOfWhoSendsIt(t *testing.T) {
 			work.Namespace = cluster
 			work.Labels = map[string]string{workv1alpha1.LabelPermanentID: "id"}
 			work.Annotations = map[string]string{workv1alpha2.AnnotationResourceBindingNamespace: namespace, workv1alpha2.AnnotationResourceBindingName: "b"}
-			owners[ContentOwner(work)] = true
+			owners[ContentOwner(work)] = WorkOwner(work) != ""
 		}
 	}
 	if len(owners) != 2 {

@@ -5,6 +5,7 @@ package runtime
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/capstan-io/capstan/internal/cluster/fleet"
@@ -21,22 +22,39 @@ type office struct {
 	clusters map[fleet.ClusterName]*ClusterSlots
 	queue    []WorkRequest
 	busy     map[fleet.ClusterName]int
+	// hand is how to give back what each work in hand has, in the order in which they were taken.
+	hand map[fleet.ClusterName][]workInHand
+}
+
+type workInHand struct {
+	owner   string
+	release func()
 }
 
 func newOffice() *office {
 	return &office{
 		workers: NewWorkerPool(allWorkers, mostOfOne), clusters: map[fleet.ClusterName]*ClusterSlots{}, busy: map[fleet.ClusterName]int{},
+		hand: map[fleet.ClusterName][]workInHand{},
 	}
 }
 
 // come puts requests of a cluster into the queue.
-func (o *office) come(cluster fleet.ClusterName, works int) {
+func (o *office) come(cluster fleet.ClusterName, works int) { o.comeOf("", cluster, works) }
+
+// comeOf puts requests for works of an owner into the queue.
+func (o *office) comeOf(owner string, cluster fleet.ClusterName, works int) {
 	if o.clusters[cluster] == nil {
-		o.clusters[cluster] = o.workers.SlotsFor(func(r WorkRequest) { o.queue = append(o.queue, r) })
+		o.clusters[cluster] = o.workers.SlotsFor(func(r WorkRequest) { o.queue = append(o.queue, r) }, ownerByName)
 	}
 	for i := range works {
-		o.queue = append(o.queue, WorkRequest{Cluster: cluster, Work: fmt.Sprint(i)})
+		o.queue = append(o.queue, WorkRequest{Cluster: cluster, Work: fmt.Sprint(owner, ".", i)})
 	}
+}
+
+// ownerByName returns whose a work is by its name.
+func ownerByName(request WorkRequest) string {
+	owner, _, _ := strings.Cut(request.Work, ".")
+	return owner
 }
 
 // begin hands out what is in the queue as long as there are workers.
@@ -44,8 +62,9 @@ func (o *office) begin() {
 	for len(o.queue) > 0 && o.inHand() < allWorkers {
 		next := o.queue[0]
 		o.queue = o.queue[1:]
-		if o.clusters[next.Cluster].AcquireSlot(next) {
+		if release := o.clusters[next.Cluster].AcquireSlot(next); release != nil {
 			o.busy[next.Cluster]++
+			o.hand[next.Cluster] = append(o.hand[next.Cluster], workInHand{ownerByName(next), release})
 		}
 	}
 }
@@ -53,7 +72,9 @@ func (o *office) begin() {
 // end finishes a work of a cluster.
 func (o *office) end(cluster fleet.ClusterName) {
 	o.busy[cluster]--
-	o.clusters[cluster].ReleaseSlot()
+	first := o.hand[cluster][0]
+	o.hand[cluster] = o.hand[cluster][1:]
+	first.release()
 }
 
 func (o *office) inHand() (all int) {
@@ -86,9 +107,9 @@ func TestThereIsAWorkerForOneMoreCluster(t *testing.T) {
 }
 
 func TestOneClusterHasAsManyWorkersAsItMay(t *testing.T) {
-	alone := NewWorkerPool(allWorkers, allWorkers).SlotsFor(func(WorkRequest) {})
+	alone := NewWorkerPool(allWorkers, allWorkers).SlotsFor(func(WorkRequest) {}, ownerByName)
 	for i := range allWorkers {
-		if !alone.AcquireSlot(WorkRequest{Work: fmt.Sprint(i)}) {
+		if alone.AcquireSlot(WorkRequest{Work: fmt.Sprint(i)}) == nil {
 			t.Fatalf("the only cluster has %d of %d workers", i, allWorkers)
 		}
 	}
@@ -123,7 +144,7 @@ func TestARequestWaitsOnceOnly(t *testing.T) {
 	o.come("c", allWorkers)
 	o.come("c", allWorkers) // the same ones
 	o.begin()
-	if n := len(o.clusters["c"].turns); n != allWorkers {
+	if n := len(o.clusters["c"].owners[""].turns); n != allWorkers {
 		t.Errorf("%d requests wait, want %d", n, allWorkers)
 	}
 }
@@ -142,5 +163,33 @@ func TestWhoWaitsGoesOnWhenTheOthersAreDone(t *testing.T) {
 	}
 	if before >= mostOfOne || o.busy["third"] != mostOfOne {
 		t.Errorf("the third had %d workers and has %d when the others are done, want less than %d, and %d", before, o.busy["third"], mostOfOne, mostOfOne)
+	}
+}
+
+// TestOwnersTakeTurnsInACluster has somebody bring one work to a cluster in which another has a thousand.
+func TestOwnersTakeTurnsInACluster(t *testing.T) {
+	o := newOffice()
+	o.comeOf("many", "c", 1000)
+	o.begin()
+	o.comeOf("few", "c", 2)
+	o.begin()
+	for range 2 {
+		o.end("c")
+		o.begin()
+	}
+	owners := map[string]int{}
+	for _, work := range o.hand["c"] {
+		owners[work.owner]++
+	}
+	if owners["few"] != 2 || owners["many"] != mostOfOne-2 {
+		t.Errorf("after two works are done, those in hand are of %v, want two of each", owners)
+	}
+	for o.inHand() > 0 {
+		o.end("c")
+		o.begin()
+	}
+	slots := o.clusters["c"]
+	if left := len(slots.parked) + len(slots.owners) + len(slots.line) + len(o.queue); left > 0 {
+		t.Errorf("when all is done, %d are left: %d requests wait of %d owners", left, len(slots.parked), len(slots.owners))
 	}
 }
