@@ -35,7 +35,7 @@ func TestLevelsAreBounded(t *testing.T) {
 
 func TestWhatCanBeStoredCanBeRead(t *testing.T) {
 	for text, want := range map[string]bool{
-		`{}`: true, ` {"a":1}`: true, `{"a":"1e400"}`: true, `{"a":1e40,"b":-2.5E-3}`: true, `{"a":true,"b":false}`: true,
+		`{}`: true, "\n{\"a\":1}": true, `{"a":"1e400"}`: true, `{"a":1e40,"b":-2.5E-3}`: true, `{"a":true,"b":false}`: true,
 		`{"a":"` + strings.Repeat("7", 400) + `"}`: true,
 		``: false, `null`: false, `[]`: false, nested(10_000): false,
 		`{"a":1e400}`: false, `{"a":-1E400}`: false, `{"a":[1,1e+400]}`: false, `{"a":1` + strings.Repeat("0", 400) + `}`: false,

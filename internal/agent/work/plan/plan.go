@@ -217,7 +217,7 @@ func (p *Plan) resolveItem(ctx context.Context, it *ManifestItem, work *workv1.M
 		it.History.Past = past
 	}
 	if want.Refused != nil {
-		return nil
+		return nil //nolint:nilerr // the item says it
 	}
 	if p.Options.Retains {
 		ctx, end := finder.Manifests.BeginReservation(ctx, ContentOwner(work))
