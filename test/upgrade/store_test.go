@@ -32,7 +32,7 @@ var store = flag.String("store", "", "the release of releases.txt whose objects 
 // and writes to testdata what etcd has then. The inputs set all fields of the release.
 func storeObjects(t *testing.T, release string) {
 	t.Helper()
-	if !slices.Contains(released.Versions(t), release) {
+	if !slices.Contains(released.ReleaseVersions(t), release) {
 		t.Fatalf("release %s is not in releases.txt: add it with its commit", release)
 	}
 	definitions := filepath.Join("..", "..", "bin", "released", release, "config", "crd")

@@ -24,7 +24,7 @@ func TestStoredObjectsOfReleases(t *testing.T) {
 	if *store != "" {
 		storeObjects(t, *store)
 	}
-	for _, release := range released.Versions(t) {
+	for _, release := range released.ReleaseVersions(t) {
 		t.Run(release, func(t *testing.T) {
 			environment, config := servers.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../config/crd"} })
 			s := newServer(t, environment, config)

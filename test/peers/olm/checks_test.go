@@ -35,8 +35,8 @@ func look(t *testing.T, hub, spoke harness.Cluster) state {
 	s.kept["the pod of the delivered Deployment"] = spoke.Get(t, "{.items[*].metadata.uid} {.items[*].status.containerStatuses[*].restartCount}", "-n", "default", "pods", "-l", "app=hello")
 	s.kept["the AppliedManifestWork"] = spoke.Get(t, "{.items[*].metadata.uid}", "appliedmanifestworks")
 	s.kept["the credential of the member"] = spoke.Get(t, "{.metadata.uid}", "-n", agentNamespace, "secret", "hub-kubeconfig-secret")
-	maps.Copy(s.revisions, hub.Revisions(t, hubNamespace))
-	maps.Copy(s.revisions, spoke.Revisions(t, agentNamespace))
+	maps.Copy(s.revisions, hub.DeploymentRevisions(t, hubNamespace))
+	maps.Copy(s.revisions, spoke.DeploymentRevisions(t, agentNamespace))
 	return s
 }
 

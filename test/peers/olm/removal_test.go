@@ -19,7 +19,7 @@ import (
 // namespace of ours and in one of its own.
 func refusedBesideUs(t *testing.T, hub harness.Cluster) {
 	t.Helper()
-	hub.Apply(t, harness.Subscription(harness.OperatorNamespace, harness.ForeignPackage))
+	hub.Apply(t, harness.SubscriptionManifest(harness.OperatorNamespace, harness.ForeignPackage))
 	hub.WaitCondition(t, "ResolutionFailed", "True ConstraintsNotSatisfiable", "-n", harness.OperatorNamespace, "subscription", harness.ForeignPackage)
 	hub.Say("in the same namespace, OLM resolves no %s: %s", harness.ForeignPackage,
 		hub.ConditionText(t, "ResolutionFailed", "-n", harness.OperatorNamespace, "subscription", harness.ForeignPackage))
@@ -28,7 +28,7 @@ func refusedBesideUs(t *testing.T, hub harness.Cluster) {
 	const other = "ocm"
 	hub.Kubectl(t, "create", "namespace", other)
 	hub.Apply(t, harness.OperatorGroup(other))
-	hub.Apply(t, harness.Subscription(other, harness.ForeignPackage))
+	hub.Apply(t, harness.SubscriptionManifest(other, harness.ForeignPackage))
 	object := []string{"-n", other, "clusterserviceversion", csvName(harness.ForeignPackage, harness.First)}
 	hub.WaitFor(t, "{.status.phase} {.status.reason}", "Failed InterOperatorGroupOwnerConflict", object...)
 	hub.Say("in another namespace, %s fails: %s", csvName(harness.ForeignPackage, harness.First), hub.Get(t, "{.status.message}", object...))

@@ -40,7 +40,7 @@ func TestOLM(t *testing.T) {
 	harness.DiagnoseFailure(t, hub, spoke)
 	shelf := harness.NewBundleShelf(t, lab)
 	platform := harness.NewPlatform(t, shelf)
-	platform.Install(t, hub, spoke)
+	platform.InstallPlatform(t, hub, spoke)
 	lab.Say("OLM %s runs on both", platform.Version)
 
 	catalogs := shelf.LoadImages(shelf.MakeCatalog(harness.First), shelf.MakeCatalog(harness.First, harness.Next))
@@ -48,7 +48,7 @@ func TestOLM(t *testing.T) {
 		c.Apply(t, harness.CatalogSource(catalogs[0]))
 		c.Apply(t, shelf.SuggestedNamespace(packageName))
 		c.Apply(t, harness.OperatorGroup(harness.OperatorNamespace))
-		c.Apply(t, harness.Subscription(harness.OperatorNamespace, packageName))
+		c.Apply(t, harness.SubscriptionManifest(harness.OperatorNamespace, packageName))
 	}
 	installed(t, hub, harness.HubPackage, harness.First)
 	installed(t, spoke, harness.MemberPackage, harness.First)

@@ -43,8 +43,8 @@ type StoredObject struct {
 	*unstructured.Unstructured
 }
 
-// Versions returns the versions in releases.txt.
-func Versions(t testing.TB) []string {
+// ReleaseVersions returns the versions in releases.txt.
+func ReleaseVersions(t testing.TB) []string {
 	t.Helper()
 	var versions []string
 	for _, fields := range linesOf(t, "releases.txt") {

@@ -44,11 +44,11 @@ type BundleShelf struct {
 func NewBundleShelf(t *testing.T, lab *Lab) *BundleShelf {
 	t.Helper()
 	s := &BundleShelf{t: t, lab: lab, work: t.TempDir(), bundles: map[string][]string{}}
-	sources := []images.Source{{Repository: "quay.io/operator-framework/opm", Directory: s.lab.Made("images/opm")}}
+	sources := []images.Source{{Repository: "quay.io/operator-framework/opm", Directory: s.lab.MadePath("images/opm")}}
 	versions := []string{First, First, Next, Next, First}
 	directories := []string{
-		s.lab.Made("bundles/" + First + "/clustermanager"), s.lab.Made("bundles/" + First + "/klusterlet"),
-		s.lab.Made("bundles/" + Next + "/clustermanager"), s.lab.Made("bundles/" + Next + "/klusterlet"), s.foreignBundle(),
+		s.lab.MadePath("bundles/" + First + "/clustermanager"), s.lab.MadePath("bundles/" + First + "/klusterlet"),
+		s.lab.MadePath("bundles/" + Next + "/clustermanager"), s.lab.MadePath("bundles/" + Next + "/klusterlet"), s.foreignBundle(),
 	}
 	for _, directory := range directories {
 		sources = append(sources, images.Source{Repository: registry + "/" + filepath.Base(directory) + "-bundle", Directory: directory})
@@ -80,7 +80,7 @@ func (s *BundleShelf) LoadImages(sources ...images.Source) []string {
 func (s *BundleShelf) foreignBundle() string {
 	s.t.Helper()
 	directory := filepath.Join(s.work, ForeignPackage)
-	if err := os.CopyFS(directory, os.DirFS(s.lab.Made(filepath.Join("bundles", First, "clustermanager")))); err != nil {
+	if err := os.CopyFS(directory, os.DirFS(s.lab.MadePath(filepath.Join("bundles", First, "clustermanager")))); err != nil {
 		s.t.Fatal(err)
 	}
 	old := filepath.Join(directory, "manifests", HubPackage+".clusterserviceversion.yaml")
@@ -114,7 +114,7 @@ func (s *BundleShelf) MakeCatalog(versions ...string) images.Source {
 	if _, err := output(s.t.Context(), s.lab.root, "go", args...); err != nil {
 		s.t.Fatal(err)
 	}
-	opm := s.lab.Made("images/opm/bin/opm")
+	opm := s.lab.MadePath("images/opm/bin/opm")
 	if _, err := output(s.t.Context(), "", opm, "validate", filepath.Join(directory, "configs")); err != nil {
 		s.t.Fatalf("the catalog is not valid: %v", err)
 	}
@@ -130,7 +130,7 @@ func (s *BundleShelf) MakeCatalog(versions ...string) images.Source {
 func (s *BundleShelf) SuggestedNamespace(packageName string) string {
 	s.t.Helper()
 	operator := map[string]string{HubPackage: "clustermanager", MemberPackage: "klusterlet"}[packageName]
-	content, err := os.ReadFile(s.lab.Made(filepath.Join("bundles", First, operator, "manifests", packageName+".clusterserviceversion.yaml")))
+	content, err := os.ReadFile(s.lab.MadePath(filepath.Join("bundles", First, operator, "manifests", packageName+".clusterserviceversion.yaml")))
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -156,8 +156,8 @@ func (c Cluster) NamesWith(t *testing.T, words []string, objects ...string) []st
 	return found
 }
 
-// Revisions returns what Kubernetes counts for each Deployment of a namespace, by the names of cluster and Deployment.
-func (c Cluster) Revisions(t *testing.T, namespace string) map[string]string {
+// DeploymentRevisions returns what Kubernetes counts for each Deployment of a namespace, by the names of cluster and Deployment.
+func (c Cluster) DeploymentRevisions(t *testing.T, namespace string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
 	const item = `{range .items[*]}{.metadata.name} {.metadata.annotations.deployment\.kubernetes\.io/revision}{"\n"}{end}`

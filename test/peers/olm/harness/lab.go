@@ -83,8 +83,8 @@ func (l *Lab) RunMake(t *testing.T, args ...string) {
 
 func (l *Lab) bin(name string) string { return filepath.Join(l.root, "test/lab/bin", name) }
 
-// Made is where `make test-olm` puts what this test needs.
-func (l *Lab) Made(name string) string { return l.built("olm/" + name) }
+// MadePath is where `make test-olm` puts what this test needs.
+func (l *Lab) MadePath(name string) string { return l.built("olm/" + name) }
 
 // built is where make puts programs and images.
 func (l *Lab) built(name string) string { return filepath.Join(l.root, "bin", name) }
@@ -103,7 +103,7 @@ func (l *Lab) up(ctx context.Context) error {
 		return err
 	}
 	l.Say("two clusters of the lab are up")
-	return l.load(ctx, l.built("released/v"+First+"/bin/capstan-image.tar"), l.built("next/capstan-image.tar"), l.Made("olm.tar"))
+	return l.load(ctx, l.built("released/v"+First+"/bin/capstan-image.tar"), l.built("next/capstan-image.tar"), l.MadePath("olm.tar"))
 }
 
 func (l *Lab) load(ctx context.Context, archives ...string) error {

@@ -57,8 +57,8 @@ func NewPlatform(t *testing.T, s *BundleShelf) Platform {
 	}
 }
 
-// Install installs OLM as its chart does.
-func (p Platform) Install(t *testing.T, clusters ...Cluster) {
+// InstallPlatform installs OLM as its chart does.
+func (p Platform) InstallPlatform(t *testing.T, clusters ...Cluster) {
 	t.Helper()
 	manifests := p.render(t)
 	for _, c := range clusters {
@@ -153,8 +153,8 @@ metadata:
 `, namespace)
 }
 
-// Subscription is what a user makes for a package.
-func Subscription(namespace, packageName string) string {
+// SubscriptionManifest is what a user makes for a package.
+func SubscriptionManifest(namespace, packageName string) string {
 	return fmt.Sprintf(`apiVersion: operators.coreos.com/v1alpha1
 kind: Subscription
 metadata:
