@@ -29,7 +29,7 @@ func TestAKlusterletMayBeDeletedBeforeAllIsTakenOver(t *testing.T) {
 		l.CreateOnHub(workload(i))
 	}
 	l.AreOwnedBy(l.Agent, harness.ManyWorks)
-	before := l.DeliveredObjects()
+	before := l.AllDelivered()
 
 	l.Endpoint = harness.FarAway(t, l.Member.Config.Host, harness.OneWay)
 	l.AgentSecret()

@@ -45,7 +45,7 @@ const (
 // NothingLost expects that all objects are those that there were.
 func (l *lab) NothingLost(before map[string]string) {
 	l.t.Helper()
-	after, lost := l.DeliveredObjects(), 0
+	after, lost := l.deliveredObjects(l.t.Context()), 0
 	for object, uid := range before {
 		if after[object] != uid {
 			lost++
@@ -88,15 +88,30 @@ func (l *lab) IsPullCluster() {
 	l.MayUseWorks(true)
 }
 
-// DeliveredObjects returns the objects of works with their UIDs, and whether they are
+// AllDelivered waits until all objects of the ManyWorks are there, and returns them as
+// deliveredObjects does. An agent writes the record of a work before its objects.
+func (l *lab) AllDelivered() map[string]string {
+	l.t.Helper()
+	var objects map[string]string
+	l.Eventually("all objects of the works", func(ctx context.Context) string {
+		objects = l.deliveredObjects(ctx)
+		if want := ManyWorks + ManyWorks/VolumeEvery; len(objects) != want {
+			return fmt.Sprintf("%d are there, want %d", len(objects), want)
+		}
+		return ""
+	})
+	return objects
+}
+
+// deliveredObjects returns the objects of works with their UIDs, and whether they are
 // being deleted.
-func (l *lab) DeliveredObjects() map[string]string {
+func (l *lab) deliveredObjects(ctx context.Context) map[string]string {
 	l.t.Helper()
 	found := map[string]string{}
 	for _, kind := range []string{"ConfigMap", "PersistentVolumeClaim"} {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
-		expect.NoError(l.t, l.Member.Client.List(l.t.Context(), list, client.InNamespace("default"), client.MatchingLabels{workv1.LabelManaged: "true"}))
+		expect.NoError(l.t, l.Member.Client.List(ctx, list, client.InNamespace("default"), client.MatchingLabels{workv1.LabelManaged: "true"}))
 		for _, item := range list.Items {
 			found[kind+" "+item.Name] = string(item.UID)
 			if item.DeletionTimestamp != nil {
